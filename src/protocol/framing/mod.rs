@@ -1,0 +1,3 @@
+//! Bytes to frames and back.
+
+pub mod line;

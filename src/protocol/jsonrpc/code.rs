@@ -1,0 +1,81 @@
+//! Every JSON-RPC error code that mcpx sends or understands, once.
+
+use serde::{Deserialize, Serialize};
+
+use super::RawJson;
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $status:literal;)*) => {
+        /// A code from the table; [`Code::number`] is its place on the wire.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Code { $($(#[$doc])* $name,)* }
+
+        impl Code {
+            /// All of them, for the sweep of O-08.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The number on the wire.
+            pub const fn number(self) -> i64 {
+                match self { $(Self::$name => $number,)* }
+            }
+
+            /// The HTTP status that carries it towards a modern host (H-12).
+            pub const fn http_status(self) -> u16 {
+                match self { $(Self::$name => $status,)* }
+            }
+
+            /// The code with this number, if it is one of ours.
+            pub const fn from_number(number: i64) -> Option<Self> {
+                match number { $($number => Some(Self::$name),)* _ => None }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The bytes are not JSON.
+    ParseError = -32700, 400;
+    /// JSON, but no message the revision allows.
+    InvalidRequest = -32600, 400;
+    /// No such method (for this peer).
+    MethodNotFound = -32601, 404;
+    /// The method's parameters are missing or wrong.
+    InvalidParams = -32602, 400;
+    /// mcpx or an upstream could not do it; `data.reason` says why.
+    InternalError = -32603, 200;
+    /// 2026-07-28: headers contradict the body. HTTP only (H-31).
+    HeaderMismatch = -32020, 400;
+    /// 2026-07-28: the request lacks a capability that its answer needs; `data` names it.
+    MissingCapability = -32021, 400;
+    /// 2026-07-28: the revision is not served; `data.supported` lists those that are (H-11).
+    UnsupportedRevision = -32022, 400;
+    /// Legacy revisions only: no such resource.
+    ResourceNotFound = -32002, 200;
+}
+
+/// An error response's body, ours or a peer's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RpcError {
+    /// The number; a peer's may be any.
+    pub code: i64,
+    /// For people and models: what failed, why, what to do.
+    #[serde(default)]
+    pub message: String,
+    /// Anything more, as it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<RawJson>,
+}
+
+impl RpcError {
+    /// An error of ours without data.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code: code.number(), message: message.into(), data: None }
+    }
+
+    /// The same with data.
+    #[must_use]
+    pub fn with_data(mut self, data: RawJson) -> Self {
+        self.data = Some(data);
+        self
+    }
+}

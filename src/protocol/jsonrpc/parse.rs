@@ -1,0 +1,204 @@
+//! Frame to message. Every way in which a peer can get it wrong is a variant.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::Deserializer;
+use serde_json::value::RawValue;
+
+use super::{BadId, Id, Message, Method, Notification, RawJson, Request, Response, RpcError};
+
+/// What a frame held.
+#[derive(Debug)]
+pub enum Incoming {
+    /// One message.
+    One(Message),
+    /// An array; each element is parsed by itself (H-28, U-45). Never empty.
+    Batch(Vec<Result<Message, Malformed>>),
+}
+
+/// Why a frame, or an element of a batch, is no message.
+#[derive(Debug, thiserror::Error)]
+pub enum Malformed {
+    /// Not JSON.
+    #[error("not JSON")]
+    NotJson(#[source] serde_json::Error),
+    /// JSON, but neither an object nor an array.
+    #[error("not a JSON-RPC message")]
+    NotAMessage,
+    /// `[]`.
+    #[error("an empty batch")]
+    EmptyBatch,
+    /// An object with none of the members that make a message, or with a member of a wrong kind.
+    #[error("an object that is neither request, notification nor response")]
+    NoKind {
+        /// Its id, where one can be read.
+        id: Option<Id>,
+    },
+    /// A request whose id is none (H-29).
+    #[error("{0}")]
+    Id(#[from] BadId),
+    /// `jsonrpc` is missing or not `"2.0"`.
+    #[error("the member `jsonrpc` must be \"2.0\"")]
+    Version {
+        /// Its id, where one can be read.
+        id: Option<Id>,
+    },
+}
+
+impl Malformed {
+    /// The id to answer to, where one was readable.
+    pub fn id(&self) -> Option<&Id> {
+        match self {
+            Self::NoKind { id } | Self::Version { id } => id.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// Present-but-null differs from absent (`crates.md` 2, trap a).
+fn present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(d).map(Some)
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// Parses one frame. A byte order mark and white space around the value are taken silently (F03).
+pub fn parse(frame: &Bytes) -> Result<Incoming, Malformed> {
+    let text = frame.slice_ref(trim(frame));
+    match text.first() {
+        Some(b'{') => object(&text).map(Incoming::One),
+        Some(b'[') => batch(&text),
+        _ => match serde_json::from_slice::<&RawValue>(&text) {
+            Ok(_) => Err(Malformed::NotAMessage),
+            Err(error) => Err(Malformed::NotJson(error)),
+        },
+    }
+}
+
+fn trim(frame: &[u8]) -> &[u8] {
+    const BOM: &[u8] = b"\xEF\xBB\xBF";
+    frame.strip_prefix(BOM).unwrap_or(frame).trim_ascii()
+}
+
+fn batch(text: &Bytes) -> Result<Incoming, Malformed> {
+    let elements: Vec<&RawValue> = serde_json::from_slice(text).map_err(Malformed::NotJson)?;
+    if elements.is_empty() {
+        return Err(Malformed::EmptyBatch);
+    }
+    let messages = elements
+        .into_iter()
+        .map(|element| {
+            let part = text.slice_ref(element.get().as_bytes());
+            if part.first() == Some(&b'{') { object(&part) } else { Err(Malformed::NotAMessage) }
+        })
+        .collect();
+    Ok(Incoming::Batch(messages))
+}
+
+fn object(text: &Bytes) -> Result<Message, Malformed> {
+    let envelope: Envelope<'_> = serde_json::from_slice(text).map_err(|error| {
+        // A duplicate member is a data error, not a syntax error: JSON, but no message.
+        if error.is_data() { Malformed::NoKind { id: None } } else { Malformed::NotJson(error) }
+    })?;
+    let id = envelope.id.map(|raw| Id::from_raw(raw.get()));
+    if envelope.jsonrpc.is_none_or(|version| version.get() != "\"2.0\"") {
+        return Err(Malformed::Version { id: id.and_then(Result::ok) });
+    }
+    let slice = |raw: &RawValue| RawJson::slice_of(text, raw);
+    if let Some(raw) = envelope.method {
+        let Ok(name) = serde_json::from_str::<std::borrow::Cow<'_, str>>(raw.get()) else {
+            return Err(Malformed::NoKind { id: id.and_then(Result::ok) });
+        };
+        let method = Method::new(&name);
+        let params = envelope.params.map(slice);
+        return match id {
+            Some(id) => Ok(Message::Request(Request { id: id?, method, params })),
+            None => Ok(Message::Notification(Notification { method, params })),
+        };
+    }
+    let outcome = match (envelope.result, envelope.error) {
+        (Some(result), None) => Ok(slice(result)),
+        (_, Some(error)) => match serde_json::from_str::<RpcError>(error.get()) {
+            Ok(error) => Err(error),
+            Err(_) => return Err(Malformed::NoKind { id: id.and_then(Result::ok) }),
+        },
+        (None, None) => return Err(Malformed::NoKind { id: id.and_then(Result::ok) }),
+    };
+    match id {
+        Some(Err(BadId::Null)) => Ok(Message::Response(Response { id: None, outcome })),
+        Some(id) => Ok(Message::Response(Response { id: Some(id?), outcome })),
+        None => Err(Malformed::NoKind { id: None }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> Result<Message, Malformed> {
+        match parse(&Bytes::copy_from_slice(text.as_bytes()))? {
+            Incoming::One(message) => Ok(message),
+            Incoming::Batch(_) => panic!("a batch"),
+        }
+    }
+
+    #[test]
+    fn payloads_keep_their_text() {
+        let text = r#"{"jsonrpc":"2.0","id":1.0,"method":"x","params":{"n":1e2,"s":"a\udcafb"}}"#;
+        let Message::Request(request) = one(text).unwrap() else { panic!("no request") };
+        assert_eq!(request.id.as_raw(), "1.0");
+        assert_eq!(request.params.as_ref().unwrap().as_str(), r#"{"n":1e2,"s":"a\udcafb"}"#);
+        assert_eq!(request.to_frame(), text.as_bytes());
+    }
+
+    /// F05: JSON that is no message.
+    #[test]
+    fn f05_json_but_no_message() {
+        for text in ["42", "\"ready\"", "null", "true"] {
+            assert!(matches!(one(text), Err(Malformed::NotAMessage)), "{text}");
+        }
+        for text in [r#"{"level":"info","msg":"up"}"#, r#"{"type":"heartbeat"}"#] {
+            assert!(matches!(one(text), Err(Malformed::Version { id: None })), "{text}");
+        }
+        assert!(matches!(one("[INFO] x"), Err(Malformed::NotJson(_))));
+    }
+
+    #[test]
+    fn null_ids() {
+        let text = r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#;
+        assert!(matches!(one(text), Err(Malformed::Id(BadId::Null))));
+        let text = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}"#;
+        assert!(matches!(one(text), Ok(Message::Response(Response { id: None, .. }))));
+    }
+
+    /// F11: arrays are split; an empty one is named.
+    #[test]
+    fn f11_batches() {
+        let text = Bytes::from_static(br#"[{"jsonrpc":"2.0","id":1,"method":"ping"},3]"#);
+        let Ok(Incoming::Batch(parts)) = parse(&text) else { panic!("no batch") };
+        assert!(parts[0].is_ok());
+        assert!(matches!(parts[1], Err(Malformed::NotAMessage)));
+        assert!(matches!(parse(&Bytes::from_static(b"[]")), Err(Malformed::EmptyBatch)));
+    }
+
+    /// F02, F03: a mark at the start and line ends between tokens.
+    #[test]
+    fn f03_mark_and_white_space() {
+        let text = "\u{feff}{\"jsonrpc\":\"2.0\",\r\"id\":1,\"result\":{}}\r";
+        assert!(matches!(one(text), Ok(Message::Response(_))));
+    }
+}

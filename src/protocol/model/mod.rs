@@ -1,0 +1,1 @@
+//! Typed views, in newest shape, of what mcpx itself writes or decides on. Unknown keys are kept.

@@ -1,0 +1,1 @@
+//! Namespaces from configuration keys, and the names under which a host sees upstream tools.

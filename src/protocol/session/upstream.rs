@@ -1,0 +1,245 @@
+//! One upstream connection, with mcpx as its client: opening (probe or handshake), calls, list
+//! reading, cancellation, limits.
+//!
+//! Never knows processes, pools or hosts. Frames that answer a call in flight do not come here; see
+//! [`super::pending`].
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::pending::{CallLimits, CallSink, Pending};
+use super::probe::Preference;
+use super::{Closed, Limit};
+use crate::protocol::Notice;
+use crate::protocol::era_record::{EraRecord, EraSource};
+use crate::protocol::jsonrpc::{Method, RawJson};
+use crate::protocol::revision::Revision;
+
+/// What a connection is opened with.
+#[derive(Debug, Clone)]
+pub struct UpstreamConfig {
+    /// Which request goes first (U-05).
+    pub preference: Preference,
+    /// A version pin: only this revision is offered and accepted (U-02).
+    pub pin: Option<Revision>,
+    /// What the era cache remembers of this server; ignored by force values (U-17).
+    pub remembered: Option<EraRecord>,
+    /// Our identity as `clientInfo`, newest shape.
+    pub info: RawJson,
+    /// Capabilities we declare, newest shape (U-34, U-36).
+    pub capabilities: RawJson,
+    /// Limits of the opening and of lists.
+    pub timings: OpeningTimings,
+}
+
+/// Limits of the opening and of lists; each names its setting when it fires.
+#[derive(Debug, Clone)]
+pub struct OpeningTimings {
+    /// How long a stdio probe waits before `initialize` is tried beside it (`upstream.probe_patience`).
+    pub probe_patience: Duration,
+    /// Longest opening in all, from the start of the process (`upstream.handshake_timeout`).
+    pub handshake: Duration,
+    /// Longest reading of one list, all pages together (`upstream.list_timeout`).
+    pub list: Duration,
+    /// Most pages of one list (`upstream.list_max_pages`).
+    pub list_max_pages: usize,
+    /// Most tools of one list (`upstream.list_max_items`).
+    pub list_max_items: usize,
+    /// How often each version is offered after -32022 (`upstream.version_attempts`, U-14).
+    pub version_attempts: u32,
+    /// How long after the idle limit of a call the wedge check waits for an answer
+    /// (`upstream.ping_timeout`, P-13).
+    pub ping: Duration,
+}
+
+/// A call in newest shape.
+#[derive(Debug)]
+pub struct Call<S> {
+    /// From [`Pending::take_id`].
+    pub id: u64,
+    /// What is asked.
+    pub method: Method,
+    /// Newest-shape parameters, without envelope keys and without a progress token.
+    pub params: RawJson,
+    /// Whether progress is wanted; only then is a token sent (F37).
+    pub wants_progress: bool,
+    /// Its limits.
+    pub limits: CallLimits,
+    /// Where its news go.
+    pub sink: S,
+}
+
+/// What the opening settled.
+#[derive(Debug, Clone)]
+pub struct Settled {
+    /// The revision agreed.
+    pub revision: Revision,
+    /// How the era became known (`probe`, `cache`, `forced`).
+    pub source: EraSource,
+    /// To be remembered; `None` where force values ignore the cache.
+    pub record: Option<EraRecord>,
+    /// The cached era was wrong (`server.era.stale`).
+    pub stale: bool,
+    /// `serverInfo` as it came, from the right place per era (U-53).
+    pub info: Option<RawJson>,
+    /// Server capabilities as they came, newest shape.
+    pub capabilities: RawJson,
+    /// The server's instructions.
+    pub instructions: Option<String>,
+}
+
+/// Why an opening failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// The server answered with a revision mcpx does not speak (U-03, F26).
+    #[error("the server answered with revision {answered:?}; mcpx speaks {}", spoken())]
+    Version {
+        /// What it said, `""` where nothing.
+        answered: String,
+    },
+    /// Pinned to a revision the server does not accept.
+    #[error("pinned to revision {pinned}, but the server offers {offered}")]
+    Pinned {
+        /// The pin.
+        pinned: Revision,
+        /// What the server said.
+        offered: String,
+    },
+    /// `initialize` (and, where tried, `server/discover`) was refused.
+    #[error("the server refused the handshake: {code} {message}")]
+    Refused {
+        /// The peer's code.
+        code: i64,
+        /// The peer's words.
+        message: String,
+    },
+    /// An answer that cannot be one: no object, no `protocolVersion`.
+    #[error("the server's handshake answer is unusable: {0}")]
+    Unusable(String),
+    /// A limit struck.
+    #[error("no usable handshake answer within {} (setting {})", .0.value, .0.setting)]
+    TimedOut(Limit),
+    /// The link ended first.
+    #[error("the connection ended during the handshake: {0}")]
+    Closed(String),
+    /// The server ends its process on the probe; start it again and use `initialize` at once (F25 f).
+    #[error("the server ended on `server/discover`; it is to be started again without the probe")]
+    RestartLegacy,
+}
+
+fn spoken() -> String {
+    Revision::ALL.map(Revision::as_str).join(", ")
+}
+
+/// A list as read from an upstream.
+#[derive(Debug, Clone)]
+pub struct ListRead {
+    /// The items, each as it came (lifted), in the server's order; duplicates removed (F40).
+    pub items: Vec<RawJson>,
+    /// Why it is not whole, where it is not (F39): a bad page, a repeated cursor, a limit.
+    pub incomplete: Option<String>,
+    /// The last page's `ttlMs` / `cacheScope`, where given.
+    pub ttl_ms: Option<u64>,
+}
+
+/// What the owner must do.
+#[derive(Debug)]
+pub enum UpstreamOutput {
+    /// Write this frame to the upstream.
+    Send(Bytes),
+    /// Act on this.
+    Event(UpstreamEvent),
+    /// Log this, and emit it as an event.
+    Notice(Notice),
+    /// End the link.
+    Close(String),
+}
+
+/// What the upstream did.
+#[derive(Debug)]
+pub enum UpstreamEvent {
+    /// The opening succeeded; calls are admitted from now on.
+    Settled(Settled),
+    /// The opening failed; the link is of no more use.
+    OpenFailed(OpenError),
+    /// `tools/list` was read (asked by [`UpstreamSession::read_tools`] or after a list_changed).
+    Tools(Result<ListRead, String>),
+    /// The upstream says its tools changed; the session reads them again by itself, single flight.
+    ToolsChanged,
+    /// The upstream logged a line by `notifications/message`; raw parameters.
+    Log(RawJson),
+    /// It did not answer a liveness check within its limit (P-13): restart it.
+    Wedged(Limit),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct UpstreamSession<S> {
+    _pending: Arc<Pending<S>>,
+}
+
+impl<S: CallSink> UpstreamSession<S> {
+    /// A connection that is not open yet; nothing is sent before [`Self::open`].
+    pub fn new(_config: UpstreamConfig, pending: Arc<Pending<S>>) -> Self {
+        Self { _pending: pending }
+    }
+
+    /// The link is up: sends the first request of the opening.
+    pub fn open(&mut self, _now: Instant) {
+        todo!()
+    }
+
+    /// A frame that [`Pending::resolve`] gave back.
+    pub fn handle_frame(&mut self, _now: Instant, _frame: &Bytes) {
+        todo!()
+    }
+
+    /// The upstream sent a frame beyond the link's limit: if a single call is in flight it ends with
+    /// `TooLarge`; otherwise the head of the frame tells which (F08).
+    pub fn handle_too_large(&mut self, _now: Instant, _head: &Bytes, _bytes: usize, _limit: usize) {
+        todo!()
+    }
+
+    /// The link ended; every pending call gets [`super::Answer::Lost`].
+    pub fn handle_closed(&mut self, _now: Instant, _closed: &Closed) {
+        todo!()
+    }
+
+    /// A deadline passed.
+    pub fn handle_timeout(&mut self, _now: Instant) {
+        todo!()
+    }
+
+    /// Sends a call; before the opening has settled it is held and sent then.
+    pub fn start_call(&mut self, _now: Instant, _call: Call<S>) {
+        todo!()
+    }
+
+    /// The caller gave up: forgets the call and tells the upstream as its revision asks (U-31).
+    /// A call that is unknown or answered already is ignored.
+    pub fn cancel(&mut self, _now: Instant, _id: u64, _reason: &str) {
+        todo!()
+    }
+
+    /// Reads `tools/list`, all pages; one reading at a time, asked again during it means once more.
+    pub fn read_tools(&mut self, _now: Instant) {
+        todo!()
+    }
+
+    /// Asks the server for a sign of life (`ping`, or `server/discover` to a modern one, U-32).
+    pub fn check_alive(&mut self, _now: Instant) {
+        todo!()
+    }
+
+    /// What to do next; `None` when nothing is left.
+    pub fn poll_output(&mut self) -> Option<UpstreamOutput> {
+        todo!()
+    }
+
+    /// When to call [`Self::handle_timeout`] at the latest.
+    pub fn poll_deadline(&self) -> Option<Instant> {
+        todo!()
+    }
+}
