@@ -63,11 +63,8 @@ impl Fake {
     pub fn toml(&self) -> String {
         let mut command = vec![quote(&self.exe.display().to_string())];
         command.extend(self.args.iter().map(|arg| quote(arg)));
-        let mut text = format!(
-            "[servers.{}]\ncommand = [{}]\n",
-            quote(&self.name),
-            command.join(", ")
-        );
+        let mut text =
+            format!("[servers.{}]\ncommand = [{}]\n", quote(&self.name), command.join(", "));
         for line in &self.lines {
             text.push_str(line);
             text.push('\n');

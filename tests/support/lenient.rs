@@ -23,8 +23,7 @@ pub fn without_lone_surrogates(text: &[u8]) -> Cow<'_, [u8]> {
         }
         match escape(text, at) {
             None => at += 2,
-            Some(0xd800..=0xdbff)
-                if matches!(escape(text, at + 6), Some(low) if low & 0xfc00 == 0xdc00) =>
+            Some(0xd800..=0xdbff) if matches!(escape(text, at + 6), Some(low) if low & 0xfc00 == 0xdc00) =>
             {
                 at += 12;
             }

@@ -7,3 +7,4 @@ mod support;
 
 mod fakemcp_tests;
 mod schema_tests;
+mod self_tests;

@@ -145,9 +145,7 @@ fn methods_by_side_and_revision() {
 
 #[test]
 fn requests_are_closed_but_for_meta_and_arguments() {
-    let call = |params: Value| {
-        json!({ "jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params })
-    };
+    let call = |params: Value| json!({ "jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params });
     for revision in &REVISIONS[..4] {
         let full = call(json!({
             "name": "t", "arguments": { "any": [1.5, null] }, "_meta": { "progressToken": 0, "x": 1 },
@@ -198,9 +196,7 @@ fn capabilities_by_revision() {
 
 #[test]
 fn error_codes_by_era() {
-    let error = |code: i64, data: Value| {
-        json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": code, "message": "m", "data": data } })
-    };
+    let error = |code: i64, data: Value| json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": code, "message": "m", "data": data } });
     let versions = error(-32022, json!({ "supported": [MODERN], "requested": "x" }));
     good(MODERN, Speaker::Upstream, &versions, None);
     bad(MODERN, Speaker::Upstream, &error(-32022, json!({})), None, "supported");
@@ -238,10 +234,16 @@ fn hear(log: &mut FrameLog, frame: &Value) {
 
 fn agreed(revision: &str) -> FrameLog {
     let mut log = FrameLog::new(Facing::Host);
-    hear(&mut log, &json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "n", "version": "1" } } }));
-    say(&mut log, &json!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": revision,
-        "capabilities": {}, "serverInfo": { "name": "n", "version": "1" } } }));
+    hear(
+        &mut log,
+        &json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "n", "version": "1" } } }),
+    );
+    say(
+        &mut log,
+        &json!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": revision,
+        "capabilities": {}, "serverInfo": { "name": "n", "version": "1" } } }),
+    );
     assert_eq!(log.agreed(), Some(revision));
     log
 }
@@ -264,8 +266,11 @@ fn progress_needs_an_open_token() {
     let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress",
         "params": { "progressToken": "abc", "progress": 1 } });
     refuse(&mut log, &progress, "abc");
-    hear(&mut log, &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": { "name": "t", "_meta": { "progressToken": "abc" } } }));
+    hear(
+        &mut log,
+        &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "t", "_meta": { "progressToken": "abc" } } }),
+    );
     say(&mut log, &progress);
     say(&mut log, &result(json!({ "content": [] })));
     refuse(&mut log, &progress, "abc");
@@ -289,13 +294,19 @@ fn batches_go_out_at_one_revision() {
 #[test]
 fn eras_mix_on_one_connection() {
     let mut log = agreed("2025-03-26");
-    hear(&mut log, &json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/list", "params": { "_meta": {
+    hear(
+        &mut log,
+        &json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/list", "params": { "_meta": {
         "io.modelcontextprotocol/protocolVersion": MODERN,
-        "io.modelcontextprotocol/clientCapabilities": {} } } }));
+        "io.modelcontextprotocol/clientCapabilities": {} } } }),
+    );
     hear(&mut log, &json!({ "jsonrpc": "2.0", "id": 6, "method": "tools/list" }));
     say(&mut log, &json!({ "jsonrpc": "2.0", "id": 6, "result": { "tools": [] } }));
-    say(&mut log, &json!({ "jsonrpc": "2.0", "id": 5, "result": { "tools": [],
-        "resultType": "complete", "ttlMs": 0, "cacheScope": "private" } }));
+    say(
+        &mut log,
+        &json!({ "jsonrpc": "2.0", "id": 5, "result": { "tools": [],
+        "resultType": "complete", "ttlMs": 0, "cacheScope": "private" } }),
+    );
 }
 
 #[test]
@@ -303,7 +314,8 @@ fn foreign_keys_pass_when_named() {
     let mut log = agreed("2024-11-05");
     let frame = json!({ "jsonrpc": "2.0", "id": 1, "result":
         { "content": [{ "type": "hologram" }], "x-vendor": 1 } });
-    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "t" } });
+    let call =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "t" } });
     if SchemaSet::load().is_some() {
         hear(&mut log, &call);
         refuse(&mut log, &frame, "x-vendor");
@@ -322,15 +334,25 @@ fn towards_an_upstream_the_probe_is_modern_and_the_rest_is_agreed() {
         "params": { "_meta": meta } });
     say(&mut log, &discover);
     refuse(&mut log, &discover, "used before");
-    hear(&mut log, &json!({ "jsonrpc": "2.0", "id": 1,
-        "error": { "code": -32601, "message": "m" } }));
-    say(&mut log, &json!({ "jsonrpc": "2.0", "id": 2, "method": "initialize", "params": {
+    hear(
+        &mut log,
+        &json!({ "jsonrpc": "2.0", "id": 1,
+        "error": { "code": -32601, "message": "m" } }),
+    );
+    say(
+        &mut log,
+        &json!({ "jsonrpc": "2.0", "id": 2, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {},
-        "clientInfo": { "name": "n", "version": "1" } } }));
-    hear(&mut log, &json!({ "jsonrpc": "2.0", "id": 2, "result": { "protocolVersion": "2024-11-05",
-        "capabilities": {}, "serverInfo": { "name": "n", "version": "1" } } }));
+        "clientInfo": { "name": "n", "version": "1" } } }),
+    );
+    hear(
+        &mut log,
+        &json!({ "jsonrpc": "2.0", "id": 2, "result": { "protocolVersion": "2024-11-05",
+        "capabilities": {}, "serverInfo": { "name": "n", "version": "1" } } }),
+    );
     say(&mut log, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    let list = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": { "_meta": meta } });
+    let list =
+        json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": { "_meta": meta } });
     // A modern `_meta` after a handshake is checked as what it says it is.
     say(&mut log, &list);
     let ping = json!({ "jsonrpc": "2.0", "id": 4, "method": "ping", "params": { "x": 1 } });

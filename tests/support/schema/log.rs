@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{MODERN, NEWEST_LEGACY, REVISIONS, SchemaSet, Speaker, duplicates};
 use super::super::lenient;
+use super::{MODERN, NEWEST_LEGACY, REVISIONS, SchemaSet, Speaker, duplicates};
 
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
@@ -266,7 +266,8 @@ impl FrameLog {
             return MODERN.to_owned();
         }
         let token = params.get("progressToken");
-        let by_token = self.from_peer.iter().find(|open| token.is_some() && open.token.as_ref() == token);
+        let by_token =
+            self.from_peer.iter().find(|open| token.is_some() && open.token.as_ref() == token);
         let cancelled = params.get("requestId");
         let by_id = self.from_mcpx.iter().find(|open| cancelled == Some(&open.id));
         by_token.or(by_id).map_or_else(|| self.current(), |open| open.revision.clone())
@@ -307,8 +308,7 @@ fn open(id: Value, method: &str, revision: String, message: &Value) -> Open {
 /// a second request with an id in flight is the one that is refused.
 fn take(open: &mut VecDeque<Open>, id: &Value, newest: bool) -> Option<Open> {
     let matches = |one: &Open| one.id == *id;
-    let index =
-        if newest { open.iter().rposition(matches) } else { open.iter().position(matches) };
+    let index = if newest { open.iter().rposition(matches) } else { open.iter().position(matches) };
     open.remove(index?)
 }
 
