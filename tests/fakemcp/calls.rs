@@ -18,12 +18,11 @@ pub fn pause(millis: u64) {
 
 pub fn add(fake: &Fake, ask: &Ask) {
     let whole = |name| ask.arg(name).as_i64();
-    let sum = match (whole("a"), whole("b")) {
-        (Some(a), Some(b)) => json!(a + b),
-        _ => {
-            let part = |name| ask.arg(name).as_f64().unwrap_or_default();
-            json!(part("a") + part("b"))
-        }
+    let sum = if let (Some(a), Some(b)) = (whole("a"), whole("b")) {
+        json!(a + b)
+    } else {
+        let part = |name| ask.arg(name).as_f64().unwrap_or_default();
+        json!(part("a") + part("b"))
     };
     let mut result = json!({ "content": [block(&sum.to_string())] });
     if ask.revision.as_str() >= "2025-06-18" {
@@ -229,14 +228,16 @@ pub fn about(fake: &Fake, ask: &Ask, what: &str) {
         "cwd" => std::env::current_dir().unwrap().display().to_string(),
         "pid" => std::process::id().to_string(),
         "args" => json!(fake.args.all).to_string(),
-        _ => match ask.arg("name").as_str() {
-            Some(name) => std::env::var(name).unwrap_or_else(|_| "(not set)".to_owned()),
-            None => {
-                let all: serde_json::Map<String, Value> =
-                    std::env::vars().map(|(key, value)| (key, Value::from(value))).collect();
-                Value::Object(all).to_string()
-            }
-        },
+        _ if ask.arg("name").is_string() => {
+            std::env::var(ask.text("name")).unwrap_or_else(|_| "(not set)".to_owned())
+        }
+        _ => {
+            let text = |os: std::ffi::OsString| os.to_string_lossy().into_owned();
+            let all: serde_json::Map<String, Value> = std::env::vars_os()
+                .map(|(key, value)| (text(key), Value::from(text(value))))
+                .collect();
+            Value::Object(all).to_string()
+        }
     };
     text(fake, ask, &answer);
 }

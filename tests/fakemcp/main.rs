@@ -53,6 +53,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(clippy::disallowed_methods, clippy::exit, reason = "bans are for the product")]
+#![allow(clippy::needless_pass_by_value, reason = "short calls matter more than a copy")]
 #![allow(unreachable_pub, reason = "a binary has no outside")]
 
 mod args;

@@ -11,7 +11,7 @@ use crate::args::Args;
 use crate::out::Out;
 
 /// How long a sleeper lives at most, should a test forget it.
-const SLEEPER: Duration = Duration::from_secs(300);
+const SLEEPER: Duration = Duration::from_mins(5);
 
 /// Everything before the first line is read.
 pub fn before_start(args: &Args) {

@@ -153,7 +153,7 @@ impl Fake {
                 let id = params["requestId"].to_string();
                 self.out.ledger(&format!("cancelled {id}"));
                 let mut state = self.state.lock().unwrap();
-                state.listens.retain(|open| open.to_string() != id);
+                state.listens.retain(|open| *open.to_string() != *id);
                 state.cancelled.insert(id);
             }
             _ => {}

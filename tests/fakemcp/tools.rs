@@ -5,7 +5,7 @@
 //! `params` (the request line as it came) · `big {bytes}` (F08) · `content` (a block of every
 //! type of the revision) · `structured {shape}` (see `calls.rs`, F42) · `slow {ms, steps}`
 //! (progress, heeds cancellation) · `sleep {ms}` (neither) · `hang` (never answers) ·
-//! `progress {kind}` = made_up, late, decreasing, flood (`count`, `ms`) (F37) · `ledger {text}` ·
+//! `progress {kind}` = `made_up`, late, decreasing, flood (`count`, `ms`) (F37) · `ledger {text}` ·
 //! `ledger_die`, `ledger_die_ro` (readOnlyHint), `ledger_die_idem` (idempotentHint) `{times, ms}`:
 //! a ledger line, then the end of the process for the first `times` calls (1) (F23) ·
 //! `die {ms, code}` · `raw {text | hex, chunk, us}`: bytes on standard output, then an answer ·
@@ -117,7 +117,8 @@ fn run(fake: &Arc<Fake>, ask: &Ask) {
         "echo" => text(fake, ask, &ask.text("text")),
         "add" => calls::add(fake, ask),
         "fail" => {
-            fake.result(ask, json!({ "content": [block(&ask.text("text"))], "isError": true }))
+            let content = json!([block(&ask.text("text"))]);
+            fake.result(ask, json!({ "content": content, "isError": true }));
         }
         "rpc_error" => {
             let code = ask.arg("code").as_i64().unwrap_or(-32603);

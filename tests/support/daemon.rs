@@ -24,7 +24,7 @@ use super::raw_host::RawHost;
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
-const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+const COMMAND_LIMIT: Duration = Duration::from_mins(1);
 
 /// What a command printed and how it ended.
 #[derive(Debug, Clone)]
@@ -238,6 +238,11 @@ impl Daemon {
     /// What the daemon and its shims printed.
     pub fn output(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// Text that no other test has: the mark of its processes.
+    pub fn unique(&self) -> &str {
+        &self.mark
     }
 
     /// The control socket.
