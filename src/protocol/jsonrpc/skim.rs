@@ -222,6 +222,11 @@ impl KeyFinder {
         self.0.find(text).is_some() || has_escaped_ascii(text)
     }
 
+    /// Whether `text` has the name without escapes; for callers that look for escapes once.
+    pub(crate) fn is_in(&self, text: &[u8]) -> bool {
+        self.0.find(text).is_some()
+    }
+
     /// Where the name stands, as it is written.
     pub(crate) fn find_iter<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
         self.0.find_iter(text)
