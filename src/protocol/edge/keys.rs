@@ -18,8 +18,6 @@ pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// Which listen stream a modern notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// Why mcpx itself answers a call (product.md 7); ours, so it goes to every revision.
-pub const REASON: &str = "dev.mcpx/reason";
 
 /// The keys by which a request shows that it is a modern one (H-13).
 pub(super) const ENVELOPE: [&str; 4] =

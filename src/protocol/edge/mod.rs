@@ -4,7 +4,7 @@
 //! changes: a payload is only opened where a table says that a member must go, come or change for
 //! the revision at hand, and everything else is spliced from its own text. Whether a payload has to
 //! be opened is first asked of its bytes: a name that is not in them needs no spelling.
-//! Called by the sessions and by nobody else, except for [`told`], which builds newest shape.
+//! Called by the sessions and by nobody else.
 //!
 //! Reading order: the tables `methods` and `fields`, then the steps, one per file.
 
@@ -17,7 +17,6 @@ mod fields;
 pub mod lifecycle;
 mod requests;
 mod results;
-pub mod told;
 
 use super::jsonrpc::{Method, RawJson, RpcError};
 use super::revision::Revision;
