@@ -94,9 +94,9 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const MS: Duration = Duration::from_millis(1);
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3_600);
-const WEEK: Duration = Duration::from_secs(7 * 24 * 3_600);
+const MINUTE: Duration = Duration::from_mins(1);
+const HOUR: Duration = Duration::from_hours(1);
+const WEEK: Duration = Duration::from_hours(7 * 24);
 const NOW: Duration = Duration::ZERO;
 
 const fn time(min: Duration, max: Duration) -> Kind {

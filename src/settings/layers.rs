@@ -319,6 +319,7 @@ mod tests {
         let extra = folder.path().join(EXTRA_FOLDER);
         std::fs::create_dir(&extra).unwrap();
         for name in ["20-b.toml", "10-a.json", "10-a.json.bak", ".30-c.toml", "notes.txt"] {
+            #[expect(clippy::disallowed_methods, reason = "a test writes its own input")]
             std::fs::File::create(extra.join(name)).unwrap();
         }
         let names: Vec<_> = extra_files(folder.path())

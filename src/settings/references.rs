@@ -132,6 +132,7 @@ fn reference(inner: &str) -> Result<Part<'_>, String> {
 mod tests {
     use super::*;
 
+    #[expect(clippy::unnecessary_wraps, reason = "the shape `expand` asks for")]
     fn value(of: Reference<'_>) -> Result<Option<String>, String> {
         Ok(match of {
             Reference::Env("A") => Some("${SECRET}".to_owned()),

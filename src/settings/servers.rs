@@ -570,5 +570,4 @@ pub fn check_names(drafts: &[ServerDraft], mistakes: &mut Vec<Mistake>) {
 }
 
 #[cfg(test)]
-#[path = "servers_tests.rs"]
 mod tests;

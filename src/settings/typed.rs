@@ -1,5 +1,6 @@
 //! Settings as the rest of the program receives them: one narrow struct for each need.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -212,7 +213,10 @@ pub struct CliSettings {
 impl Settings {
     /// The structs of the values in force; without servers.
     pub(super) fn of_values(resolved: &Resolved) -> Self {
-        let v = Values(resolved);
+        Self::of(&Values { resolved, read: RefCell::default() })
+    }
+
+    fn of(v: &Values<'_>) -> Self {
         Self {
             servers: Vec::new(),
             link: v.link(),
@@ -235,13 +239,15 @@ impl Settings {
 
 /// Reads checked values by name. Names here and rows of the table are the same set, each with the
 /// type asked for: `every_setting_is_read_with_its_type` proves it.
-struct Values<'a>(&'a Resolved);
+struct Values<'a> {
+    resolved: &'a Resolved,
+    read: RefCell<Vec<&'static str>>,
+}
 
 impl Values<'_> {
     fn value(&self, key: &'static str) -> Option<Value> {
-        #[cfg(test)]
-        tests::READ.with(|read| read.borrow_mut().push(key));
-        self.0.get(key).map(|in_force| in_force.value)
+        self.read.borrow_mut().push(key);
+        self.resolved.get(key).map(|in_force| in_force.value)
     }
 
     #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
@@ -391,27 +397,22 @@ impl Values<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
     use std::collections::BTreeSet;
     use std::path::Path;
 
     use super::*;
     use crate::settings::defs::DEFS;
 
-    thread_local! {
-        pub(super) static READ: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
-    }
-
     #[test]
     fn every_setting_is_read_with_its_type() {
-        READ.with(|read| read.borrow_mut().clear());
         let loaded = Settings::defaults(Path::new("/bin/mcpx")).unwrap();
-        let read = READ.with(|read| read.borrow().clone());
+        let values = Values { resolved: &loaded.resolved, read: RefCell::default() };
+        let settings = Settings::of(&values);
+        let read = values.read.into_inner();
         let table: BTreeSet<_> = DEFS.iter().map(|def| def.key).collect();
         assert_eq!(read.len(), table.len(), "a setting is read twice, or not at all");
         assert_eq!(read.into_iter().collect::<BTreeSet<_>>(), table);
         // Defaults that depend on each other; config/defaults.toml says why beside each.
-        let settings = &loaded.settings;
         assert!(settings.pool.queue_timeout > settings.upstream.handshake);
         assert!(settings.upstream.handshake > settings.process.spawn);
         assert!(settings.link.write_queue >= settings.pool.in_flight);

@@ -159,7 +159,7 @@ pub fn choose(choices: &'static [Choice], text: &str) -> Result<&'static str, St
     let is = |word: &&str| word.eq_ignore_ascii_case(text);
     choices
         .iter()
-        .find(|choice| is(&choice.word) || choice.also.iter().any(|word| is(&word)))
+        .find(|choice| is(&choice.word) || choice.also.iter().any(is))
         .map(|choice| choice.word)
         .ok_or_else(|| format!("{text:?} is not one of {}", word_list(choices)))
 }
@@ -217,7 +217,8 @@ pub fn duration_text(time: Duration) -> String {
     let mut text = String::new();
     for (unit, factor) in TIME_UNITS {
         if rest >= factor {
-            text.push_str(&format!("{}{unit}", rest / factor));
+            text.push_str(&(rest / factor).to_string());
+            text.push_str(unit);
             rest %= factor;
         }
     }
@@ -242,9 +243,9 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 
 /// Writes a size the way [`parse_size`] reads it, in the largest binary unit that divides it.
 pub fn size_text(bytes: u64) -> String {
-    let unit = SIZE_UNITS
-        .iter()
-        .find(|(name, factor)| name.ends_with("iB") && bytes >= *factor && bytes % factor == 0);
+    let unit = SIZE_UNITS.iter().find(|(name, factor)| {
+        name.ends_with("iB") && bytes >= *factor && bytes.is_multiple_of(*factor)
+    });
     match unit {
         Some((name, factor)) => format!("{}{name}", bytes / factor),
         None => format!("{bytes}B"),
@@ -306,13 +307,13 @@ mod tests {
         assert_eq!(error, "11 is not a whole number from 1 to 10");
         assert!(kind.read(&Raw::Whole(-1)).unwrap_err().contains("negative"));
         assert!(kind.read_text("0").is_err());
-        let kind = Kind::Time { min: Duration::from_secs(1), max: Duration::from_secs(60) };
+        let kind = Kind::Time { min: Duration::from_secs(1), max: Duration::from_mins(1) };
         assert!(kind.read_text("61s").unwrap_err().contains("a time from 1s to 1m"));
     }
 
     #[test]
     fn a_bare_number_is_no_time_and_text_is_no_switch_in_a_file() {
-        let time = Kind::Time { min: Duration::ZERO, max: Duration::from_secs(600) };
+        let time = Kind::Time { min: Duration::ZERO, max: Duration::from_mins(10) };
         assert!(time.read(&Raw::Whole(300)).unwrap_err().contains("\"300s\""));
         assert_eq!(time.read(&Raw::Whole(0)), Ok(Value::Time(Duration::ZERO)));
         assert!(Kind::Switch.read(&Raw::Text("true".to_owned())).is_err());

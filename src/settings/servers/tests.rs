@@ -51,7 +51,7 @@ namespace = "hub"
     assert_eq!((def.scope, def.max), (Scope::Session, 2));
     assert_eq!(def.protocol, Some(Preference::PreferInitialize));
     assert_eq!(def.revision.map(Revision::as_str), Some("2025-06-18"));
-    assert_eq!(def.idle_timeout, Some(Duration::from_secs(5400)));
+    assert_eq!(def.idle_timeout, Some(Duration::from_mins(90)));
     assert_eq!(def.expose, Some(ExposeMode::Both));
     assert_eq!(def.prefix.as_deref(), Some("gh"));
 }
