@@ -128,6 +128,9 @@ impl Host {
         self.output.write_all(b"\n")?;
         loop {
             while let Some(line) = self.lines.next() {
+                if is_for_the_shim(line) {
+                    continue;
+                }
                 let answer: Value = serde_json::from_slice(line)?;
                 if answer["id"] == id {
                     return match answer.get("result") {
@@ -260,6 +263,9 @@ impl Series {
     /// Takes every whole line that was read.
     fn settle(&mut self, lines: &mut Lines, replies: &mut Vec<u8>) {
         while let Some(line) = lines.next() {
+            if is_for_the_shim(line) {
+                continue;
+            }
             let Some(answer) = Answer::read(line) else {
                 self.errors += 1;
                 continue;
@@ -339,6 +345,11 @@ impl Series {
         }
         Ok(())
     }
+}
+
+/// On the attach stream the daemon also tells the shim things, in lines that are no frames.
+fn is_for_the_shim(line: &[u8]) -> bool {
+    line.first() == Some(&b'#')
 }
 
 /// Waits until there is something to read, or room to write where that is wanted.
