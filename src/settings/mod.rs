@@ -1,1 +1,21 @@
-//! settings
+//! What can be configured: definitions, layers, strict parsing, upstream definitions.
+//!
+//! Pure but for reading the named files. Values live in `config/defaults.toml`, meaning in
+//! [`defs`]; nothing else holds a policy number. Code receives the narrowed structs of [`typed`].
+
+pub mod defs;
+pub mod layers;
+pub mod load;
+pub mod mistake;
+pub mod parse;
+pub mod references;
+pub mod servers;
+pub mod tree;
+pub mod typed;
+pub mod value;
+
+pub use layers::{Origin, Sources};
+pub use load::Loaded;
+pub use mistake::Mistake;
+pub use servers::{ExposeMode, Scope, ServerDef};
+pub use typed::Settings;

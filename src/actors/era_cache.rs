@@ -1,0 +1,1 @@
+//! era_cache

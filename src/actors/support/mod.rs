@@ -1,0 +1,8 @@
+//! What every actor uses: asking with a limit, tasks that report their end, restart windows,
+//! progress queues.
+
+pub mod ask;
+pub mod progress;
+pub mod restart;
+pub mod task;
+pub mod timer;

@@ -1,0 +1,23 @@
+//! The only place that reads clocks and draws randomness.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The monotonic clock, derived from tokio's so that a paused test clock holds.
+#[expect(clippy::disallowed_methods, reason = "the one sanctioned use")]
+pub fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+/// Wall-clock time since 1970.
+#[expect(clippy::disallowed_methods, reason = "the one sanctioned use")]
+pub fn wall() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Random bytes from the operating system.
+pub fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    // Failing entropy leaves zeros: jitter and ids stay valid, only less random.
+    let _ = getrandom::fill(&mut bytes);
+    bytes
+}

@@ -1,0 +1,1 @@
+//! Capped reading of bodies, and bodies made of chunks.

@@ -1,0 +1,1 @@
+//! Requests to the control socket, for the command line and the shim.

@@ -1,0 +1,1 @@
+//! One connection: hyper requests to [`super::HttpIn`] and back.

@@ -1,0 +1,3 @@
+//! Everything durable: small files written whole, and the embedded transactional store.
+
+pub mod statefile;
