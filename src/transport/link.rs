@@ -223,6 +223,17 @@ impl LinkSender {
         self.queue.send(frame).await.map_err(|_| SendRefused::Closed)
     }
 
+    /// Whether one more frame can be queued now. Only the link's single user may rely on it.
+    pub fn has_room(&self) -> bool {
+        self.queue.capacity() > 0 || self.queue.is_closed()
+    }
+
+    /// Waits until there is room, or the writer has ended.
+    pub async fn room(&self) {
+        // The permit falls at once: its place is what was waited for.
+        let _ = self.queue.reserve().await;
+    }
+
     /// How many frames the writer has begun to write; the first is number 1. Never too low: a frame
     /// beyond this number has not reached the peer with a single byte and may be sent elsewhere. For
     /// the moment of a system call it may be too high.
