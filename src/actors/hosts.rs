@@ -1,1 +1,305 @@
-//! hosts
+//! Supervisor of host connections.
+//!
+//! Children: a [`super::host`] for each connection (temporary: a crashed one is never restarted, its
+//! shim dials again). Owns the connection limit and tells hosts when the list they see has changed.
+//! Ends with the daemon, after its hosts have drained or `host.drain` has passed.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+use tokio::sync::watch;
+
+use super::dispatch::{self, Context};
+use super::events::Event;
+use super::host::{Host, HostArgs, HostMsg, HostStatus};
+use super::support::ask::{AskError, ask};
+use super::support::task::{TaskGuard, spawn, spawn_guarded};
+use super::upstreams::HostId;
+use crate::protocol::session::host::HostConfig;
+use crate::transport::Link;
+
+/// A connection that wants to be a host's.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    pub(crate) link: Link,
+    pub(crate) project: Option<Arc<Path>>,
+    pub(crate) seen_view: Option<String>,
+}
+
+/// What the supervisor is told.
+#[derive(Debug)]
+pub(crate) enum HostsMsg {
+    /// Root: everything is up; hosts are admitted from now on.
+    Begin { context: Arc<Context> },
+    /// Control: a shim has connected.
+    Attach { attached: Attached },
+    /// Its watching task: what hosts see may have changed.
+    Look,
+    /// Root: the daemon stops. Answered when the last host has left.
+    Drain { reply: RpcReplyPort<()> },
+    /// For status pages.
+    GetStatus { reply: RpcReplyPort<Vec<HostStatus>> },
+}
+
+/// How others reach the hosts. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct HostsHandle {
+    actor: ActorRef<HostsMsg>,
+}
+
+impl HostsHandle {
+    pub(crate) const fn new(actor: ActorRef<HostsMsg>) -> Self {
+        Self { actor }
+    }
+
+    pub(crate) fn begin(&self, context: Arc<Context>) {
+        let _ = self.actor.cast(HostsMsg::Begin { context });
+    }
+
+    /// Hands over a connection; it is closed where no more are admitted.
+    pub(crate) fn attach(&self, attached: Attached) {
+        // A supervisor that has ended drops the link, which closes it.
+        let _ = self.actor.cast(HostsMsg::Attach { attached });
+    }
+
+    /// The host connections.
+    pub async fn status(&self, limit: Duration) -> Result<Vec<HostStatus>, AskError> {
+        ask(&self.actor, limit, |reply| HostsMsg::GetStatus { reply }).await
+    }
+
+    /// Lets every host finish and leave, for at most `limit`.
+    pub(crate) async fn drain(&self, limit: Duration) -> Result<(), AskError> {
+        ask(&self.actor, limit, |reply| HostsMsg::Drain { reply }).await
+    }
+}
+
+/// The actor.
+#[derive(Debug)]
+pub(crate) struct Hosts;
+
+pub(crate) struct HostsState {
+    me: ActorRef<HostsMsg>,
+    serving: Option<Serving>,
+    hosts: HashMap<ActorId, (HostId, ActorRef<HostMsg>)>,
+    last_id: u64,
+    draining: Option<RpcReplyPort<()>>,
+    refused: bool,
+}
+
+/// What there is once everything is up.
+struct Serving {
+    context: Arc<Context>,
+    view: Arc<str>,
+    _watch: TaskGuard,
+}
+
+impl Actor for Hosts {
+    type Msg = HostsMsg;
+    type State = HostsState;
+    type Arguments = ();
+
+    async fn pre_start(
+        &self,
+        me: ActorRef<HostsMsg>,
+        (): (),
+    ) -> Result<HostsState, ActorProcessingErr> {
+        let hosts = HashMap::new();
+        Ok(HostsState { me, serving: None, hosts, last_id: 0, draining: None, refused: false })
+    }
+
+    async fn handle(
+        &self,
+        _me: ActorRef<HostsMsg>,
+        message: HostsMsg,
+        state: &mut HostsState,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            HostsMsg::Begin { context } => state.begin(context),
+            HostsMsg::Attach { attached } => state.attach(attached),
+            HostsMsg::Look => state.look(),
+            HostsMsg::Drain { reply } => state.drain(reply),
+            HostsMsg::GetStatus { reply } => state.report(reply),
+        }
+        Ok(())
+    }
+
+    async fn post_stop(
+        &self,
+        me: ActorRef<HostsMsg>,
+        _state: &mut HostsState,
+    ) -> Result<(), ActorProcessingErr> {
+        // Otherwise they would be killed, and their links cut in the middle of a frame.
+        me.stop_children_and_wait(None, None).await;
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _me: ActorRef<HostsMsg>,
+        event: SupervisionEvent,
+        state: &mut HostsState,
+    ) -> Result<(), ActorProcessingErr> {
+        match event {
+            SupervisionEvent::ActorTerminated(cell, _, _) => state.gone(cell.get_id(), None),
+            SupervisionEvent::ActorFailed(cell, error) => {
+                state.gone(cell.get_id(), Some(error.to_string()));
+            }
+            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
+        }
+        Ok(())
+    }
+}
+
+impl HostsState {
+    fn begin(&mut self, context: Arc<Context>) {
+        let delay = context.settings().host.list_changed_delay;
+        let (catalog, settings) = (context.catalog.watch(), context.settings.clone());
+        let watching = spawn_guarded(watch_view(self.me.clone(), catalog, settings, delay));
+        let view = view_of(&context);
+        self.serving = Some(Serving { context, view, _watch: watching });
+    }
+
+    fn attach(&mut self, attached: Attached) {
+        let Some(serving) = &self.serving else { return };
+        let context = Arc::clone(&serving.context);
+        let most = context.settings().host.max_connections;
+        if self.draining.is_some() || self.hosts.len() >= most {
+            self.refuse(&context, most);
+            return;
+        }
+        self.refused = false;
+        self.last_id += 1;
+        let id = HostId(self.last_id);
+        let args = HostArgs {
+            id,
+            link: attached.link,
+            project: attached.project,
+            seen_view: attached.seen_view,
+            view: Arc::clone(&serving.view),
+            config: host_config(&context),
+            context,
+        };
+        let parent = self.me.get_cell();
+        match ractor::ActorRuntime::spawn_linked_instant(None, Host, args, parent) {
+            Ok((host, _)) => {
+                self.hosts.insert(host.get_id(), (id, host));
+            }
+            Err(error) => tracing::error!(%error, "a host connection could not be started"),
+        }
+    }
+
+    fn refuse(&mut self, context: &Context, most: usize) {
+        // Said once until one is admitted again: whoever floods us must not flood the log.
+        if !self.refused && self.draining.is_none() {
+            self.refused = true;
+            let text = format!(
+                "{most} hosts are connected, more are refused (setting host.max_connections)"
+            );
+            context.events.emit(Event::new("host.warning", text));
+        }
+    }
+
+    fn look(&mut self) {
+        let Some(serving) = &mut self.serving else { return };
+        let view = view_of(&serving.context);
+        if view == serving.view {
+            return;
+        }
+        serving.view = Arc::clone(&view);
+        for (_, host) in self.hosts.values() {
+            let _ = host.cast(HostMsg::ViewChanged { view: Arc::clone(&view) });
+        }
+    }
+
+    fn drain(&mut self, reply: RpcReplyPort<()>) {
+        for (_, host) in self.hosts.values() {
+            let _ = host.cast(HostMsg::Drain);
+        }
+        self.draining = Some(reply);
+        self.done_draining();
+    }
+
+    fn done_draining(&mut self) {
+        if self.hosts.is_empty()
+            && let Some(reply) = self.draining.take()
+        {
+            let _ = reply.send(());
+        }
+    }
+
+    fn gone(&mut self, actor: ActorId, failure: Option<String>) {
+        let Some((id, _)) = self.hosts.remove(&actor) else { return };
+        if let Some(serving) = &self.serving {
+            serving.context.upstreams.session_ended(id);
+            let event = match failure {
+                None => Event::new("host.closed", "a host has left"),
+                Some(why) => Event::new("host.failed", format!("a host connection failed: {why}")),
+            };
+            serving.context.events.emit(event.of_host(format!("#{}", id.0)));
+        }
+        self.done_draining();
+    }
+
+    /// Asked in a task: a supervisor never waits for its children.
+    fn report(&self, reply: RpcReplyPort<Vec<HostStatus>>) {
+        let hosts: Vec<_> = self.hosts.values().map(|(_, host)| host.clone()).collect();
+        let limit = reply.get_timeout().unwrap_or_default();
+        spawn(async move {
+            let mut statuses = Vec::with_capacity(hosts.len());
+            for host in hosts {
+                // One that has just left is not on the page.
+                if let Ok(status) = ask(&host, limit, |reply| HostMsg::GetStatus { reply }).await {
+                    statuses.push(status);
+                }
+            }
+            statuses.sort_by_key(|status| status.id);
+            let _ = reply.send(statuses);
+        });
+    }
+}
+
+/// Gathers changes for `delay`, so that fifty in a second are one to the hosts (F38).
+async fn watch_view(
+    me: ActorRef<HostsMsg>,
+    mut catalog: watch::Receiver<Arc<super::catalog::Snapshot>>,
+    mut settings: watch::Receiver<Arc<crate::settings::Settings>>,
+    delay: Duration,
+) {
+    loop {
+        let ended = tokio::select! {
+            changed = catalog.changed() => changed.is_err(),
+            changed = settings.changed() => changed.is_err(),
+        };
+        if ended {
+            return;
+        }
+        tokio::time::sleep(delay).await;
+        catalog.mark_unchanged();
+        settings.mark_unchanged();
+        if me.cast(HostsMsg::Look).is_err() {
+            return;
+        }
+    }
+}
+
+/// The digest of everything a host sees in `tools/list` now.
+fn view_of(context: &Context) -> Arc<str> {
+    dispatch::visible_digest(context)
+}
+
+fn host_config(context: &Context) -> Arc<HostConfig> {
+    let settings = context.settings();
+    let view = context.catalog.view(&settings.expose);
+    let core = dispatch::shows_core(&settings, &view);
+    Arc::new(HostConfig {
+        info: context.identity.info.clone(),
+        capabilities: context.identity.capabilities.clone(),
+        instructions: dispatch::instructions(core).to_owned(),
+        max_in_flight: settings.host.max_in_flight,
+        progress_interval: settings.host.progress_interval,
+        over_stdio: true,
+    })
+}

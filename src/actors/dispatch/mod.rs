@@ -1,1 +1,84 @@
-//! dispatch
+//! What a request's own task runs: functions, not actors.
+//!
+//! Each takes a request in newest shape and gives its outcome in newest shape. They read snapshots,
+//! ask handles and wait for upstreams; they hold no state beyond one request.
+
+mod arguments;
+mod call_tool;
+mod core_tools;
+mod namespaces;
+mod nearest;
+mod op_tools;
+mod outcome;
+mod repeats;
+mod status;
+mod tools;
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::catalog::CatalogHandle;
+use super::events::EventsHandle;
+use super::support::progress::ProgressSender;
+use super::upstreams::{Caller, UpstreamsHandle};
+use crate::protocol::jsonrpc::{Code, Method, RawJson, RpcError};
+use crate::protocol::session::Outcome;
+use crate::settings::Settings;
+
+pub(crate) use core_tools::{instructions, tool_surface_digest};
+pub(crate) use outcome::{Told, answer_outcome};
+pub(crate) use repeats::Repeats;
+
+/// The handles that a request may use. One for the whole daemon.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// Calls on upstreams.
+    pub upstreams: UpstreamsHandle,
+    /// What they offer.
+    pub catalog: CatalogHandle,
+    /// What happens.
+    pub events: EventsHandle,
+    /// What is in force.
+    pub settings: watch::Receiver<Arc<Settings>>,
+    /// Who this daemon is and since when, for status pages.
+    pub identity: Arc<super::control::Identity>,
+    /// The host connections.
+    pub hosts: super::hosts::HostsHandle,
+    /// Changes settings, reloads and ends the daemon.
+    pub root: super::root::RootHandle,
+}
+
+impl Context {
+    /// The settings in force now.
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.borrow())
+    }
+}
+
+/// One request of a host, with what its task needs.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// What is asked.
+    pub(crate) method: Method,
+    /// Newest-shape parameters.
+    pub(crate) params: RawJson,
+    /// On whose behalf.
+    pub(crate) caller: Caller,
+    /// Where progress goes, where the host wants it.
+    pub(crate) progress: Option<ProgressSender>,
+    /// This host's failing calls (F43).
+    pub(crate) repeats: Arc<Repeats>,
+}
+
+/// Answers one request.
+pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
+    match request.method.as_str() {
+        "tools/list" => tools::list(context, &request).await,
+        "tools/call" => tools::call(context, request).await,
+        other => {
+            let text = format!("mcpx has no method `{other}`");
+            Err(RpcError::new(Code::MethodNotFound, text))
+        }
+    }
+}

@@ -1,1 +1,3 @@
 //! Typed views, in newest shape, of what mcpx itself writes or decides on. Unknown keys are kept.
+
+pub mod tool_result;

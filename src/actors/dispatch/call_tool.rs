@@ -1,0 +1,122 @@
+//! `mcpx_call`: one tool of one server, by namespace and name.
+//!
+//! Returns what the upstream returned, whole (H-55, H-56): every content block, `structuredContent`,
+//! `isError`, `_meta`; and a text copy of structured content where the upstream sent none.
+
+use std::sync::Arc;
+
+use super::nearest::did_you_mean;
+use super::{Context, Request, arguments, tools};
+use crate::actors::catalog::{CatalogServer, Listing, Snapshot, ToolRecord};
+use crate::protocol::model::tool_result;
+use crate::protocol::jsonrpc::{Object, RawJson};
+use crate::protocol::session::Outcome;
+
+pub(super) async fn answer(context: &Context, request: Request, params: &Object) -> Outcome {
+    match prepare(context, params).await {
+        Ok(prepared) => run(context, request, params, prepared).await,
+        Err(text) => Ok(tool_result::text_result(&text, true)),
+    }
+}
+
+struct Prepared {
+    server: Arc<CatalogServer>,
+    tool: Arc<ToolRecord>,
+    arguments: RawJson,
+}
+
+/// Finds server and tool; an error is text for the model.
+async fn prepare(context: &Context, params: &Object) -> Result<Prepared, String> {
+    let wanted = arguments::wanted(params.get("arguments"))?;
+    let mut server = find_server(&context.catalog.snapshot(), &wanted.namespace)?;
+    if server.listing == Listing::Never {
+        // Nobody has asked this server for its tools yet; the call needs their names and hints.
+        context.upstreams.list_now(&server.def.key).await.map_err(|refused| refused.text)?;
+        server = find_server(&context.catalog.snapshot(), &wanted.namespace)?;
+    }
+    let found = server.tools.iter().find(|tool| tool.name == wanted.tool);
+    let Some(tool) = found.cloned() else {
+        let near = did_you_mean(&wanted.tool, server.tools.iter().map(|tool| tool.name.as_str()));
+        return Err(format!(
+            "server `{}` has no tool `{}`.{near} mcpx_namespaces with this namespace lists its tools.",
+            server.def.namespace, wanted.tool
+        ));
+    };
+    let arguments = arguments::for_tool(wanted.arguments.as_ref(), &tool.raw)
+        .map_err(|why| with_schema(&why, &tool))?;
+    Ok(Prepared { server, tool, arguments })
+}
+
+/// The server of a namespace, or words with the nearest names.
+pub(super) fn find_server(
+    snapshot: &Snapshot,
+    namespace: &str,
+) -> Result<Arc<CatalogServer>, String> {
+    let found = snapshot.servers.iter().find(|server| server.def.namespace == namespace);
+    found.cloned().ok_or_else(|| {
+        let names = || snapshot.servers.iter().map(|server| server.def.namespace.as_str());
+        let near = did_you_mean(namespace, names());
+        let all: Vec<&str> = names().collect();
+        format!("there is no namespace `{namespace}`.{near} Namespaces: {}.", all.join(", "))
+    })
+}
+
+async fn run(
+    context: &Context,
+    request: Request,
+    params: &Object,
+    prepared: Prepared,
+) -> Outcome {
+    let Prepared { server, tool, arguments } = prepared;
+    let mut upstream = Object::new();
+    upstream.set("name", RawJson::write(&tool.name));
+    upstream.set("arguments", arguments.clone());
+    if let Some(meta) = params.get("_meta") {
+        upstream.set("_meta", meta.clone());
+    }
+    let repeats = Arc::clone(&request.repeats);
+    let key: Arc<str> = Arc::from(server.def.key.as_str());
+    let outcome = tools::upstream_call(context, request, key, &tool, upstream.write()).await;
+    let (result, failed) = match outcome {
+        Ok(Ok(result)) => {
+            let failed = tool_result::is_error(&result);
+            let result = tool_result::with_text_copy(result);
+            (if failed { explain(result, &arguments, &tool) } else { result }, failed)
+        }
+        // H-63: what a model can mend is a result, in the upstream's words and with the schema.
+        Ok(Err(error)) => {
+            let text = format!("{} ({})", error.message, error.code);
+            (tool_result::text_result(&with_schema(&text, &tool), true), true)
+        }
+        Err(told) => (told.as_tool_result(), true),
+    };
+    let times = repeats.note(&server.def.key, &tool.name, arguments.as_bytes(), failed);
+    Ok(if times >= SAID_FROM { tool_result::append_text(&result, &same_again(times)) } else { result })
+}
+
+/// From this many identical failures on, the caller is told that repeating does not help (F43).
+const SAID_FROM: u32 = 3;
+
+fn same_again(times: u32) -> String {
+    format!(
+        "This same call has failed {times} times in a row with the same arguments. Change the \
+         arguments or try another tool."
+    )
+}
+
+/// An upstream's error result, with the schema where the arguments do not fit it.
+fn explain(result: RawJson, arguments: &RawJson, tool: &ToolRecord) -> RawJson {
+    if arguments::look_wrong(arguments, &tool.raw) {
+        return tool_result::append_text(&result, &schema_text(tool));
+    }
+    result
+}
+
+fn with_schema(text: &str, tool: &ToolRecord) -> String {
+    format!("{text}\n{}", schema_text(tool))
+}
+
+fn schema_text(tool: &ToolRecord) -> String {
+    let schema = tool.raw.member("inputSchema").unwrap_or_else(RawJson::empty_object);
+    format!("Input schema of `{}`: {}", tool.name, schema.as_str())
+}

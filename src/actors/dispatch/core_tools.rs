@@ -1,0 +1,91 @@
+//! The core tools as hosts see them, in the order in which they are served (H-43, H-48, H-49).
+//!
+//! Only tools that work are listed. `mcpx_call` bears no annotations on purpose: whatever hint it
+//! gave would be wrong for half of the tools behind it.
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use crate::protocol::jsonrpc::RawJson;
+
+/// One core tool.
+pub(crate) struct CoreTool {
+    /// Its name.
+    pub(crate) name: &'static str,
+    definition: &'static str,
+}
+
+/// All of them, in order.
+pub(crate) const CORE_TOOLS: [CoreTool; 3] = [
+    CoreTool {
+        name: "mcpx_namespaces",
+        definition: r#"{"name":"mcpx_namespaces","title":"List servers and their tools","description":"Without arguments: the MCP servers behind mcpx, one line each. With a namespace: that server's instructions and its tools with descriptions and input schemas, paged.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"A server's namespace, as listed"},"page":{"type":"integer","minimum":1,"description":"Page of its tools, from 1"}},"additionalProperties":false},"annotations":{"title":"List servers and their tools","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
+    },
+    CoreTool {
+        name: "mcpx_call",
+        definition: r#"{"name":"mcpx_call","title":"Call a tool","description":"Calls one tool of one server and returns what it returned. Find tools and their input schemas with mcpx_namespaces.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"The server's namespace"},"tool":{"type":"string","description":"The tool's name"},"arguments":{"type":"object","description":"The tool's arguments, by its input schema"}},"required":["namespace","tool"],"additionalProperties":false}}"#,
+    },
+    CoreTool {
+        name: "mcpx_status",
+        definition: r#"{"name":"mcpx_status","title":"Server status","description":"State of the servers behind mcpx: running, idle, starting, waiting after a crash, parked and why. With a namespace: more on that one, with its last error output.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"A server's namespace"}},"additionalProperties":false},"annotations":{"title":"Server status","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}}"#,
+    },
+];
+
+impl CoreTool {
+    /// The definition in newest shape.
+    pub(crate) fn definition(&self) -> RawJson {
+        RawJson::trusted(Bytes::from_static(self.definition.as_bytes()))
+    }
+}
+
+/// The core tool of this name.
+pub(crate) fn find(name: &str) -> Option<&'static CoreTool> {
+    CORE_TOOLS.iter().find(|tool| tool.name == name)
+}
+
+/// What both openings tell the model (H-22); under 1 KB.
+pub(crate) fn instructions(core: bool) -> &'static str {
+    if core {
+        "mcpx stands in front of several MCP servers. Call mcpx_namespaces to see which servers there \
+         are, mcpx_namespaces with a namespace to see that server's tools and their input schemas, \
+         and mcpx_call with namespace, tool and arguments to use one. mcpx_status tells why a server \
+         does not answer. A result that says \"outcome unknown\" may have taken effect: check before \
+         calling again."
+    } else {
+        "mcpx stands in front of several MCP servers; their tools are listed under their servers' \
+         names. A result that says \"outcome unknown\" may have taken effect: check before calling \
+         again."
+    }
+}
+
+/// A digest of what this build lists by itself, for the shim's comparison after a restart.
+pub(crate) fn tool_surface_digest(own: &[RawJson]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for tool in own {
+        hasher.update(tool.as_bytes());
+        hasher.update([0]);
+    }
+    hasher.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Product promise 4; H-44: names fit, definitions are JSON, all of it is small.
+    #[test]
+    fn h44_definitions_are_small_and_well_named() {
+        const ALL_TOGETHER: usize = 6 * 1024;
+        let mut total = 0;
+        for tool in &CORE_TOOLS {
+            let raw = RawJson::parse(Bytes::from_static(tool.definition.as_bytes())).unwrap();
+            assert_eq!(raw.member_str("name").unwrap(), tool.name);
+            assert!(raw.member_str("title").is_some());
+            assert!(tool.name.len() <= 64);
+            total += raw.len();
+        }
+        assert!(total < ALL_TOGETHER, "{total}");
+        assert!(instructions(true).len() < 1024);
+        assert!(instructions(false).len() < 1024);
+    }
+}

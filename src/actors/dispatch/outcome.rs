@@ -1,0 +1,124 @@
+//! How a caller is told what became of a call (product.md 7).
+
+use crate::actors::upstreams::{Reason, Refused};
+use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
+use crate::protocol::model::tool_result;
+use crate::protocol::session::{Answer, Limit, Outcome};
+
+/// Why there is no answer of the upstream's own, in words and as a reason.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    /// The machine-readable reason.
+    pub(crate) reason: Reason,
+    /// What happened, why, and what to do next.
+    pub(crate) text: String,
+    /// The limit, where one struck.
+    pub(crate) limit: Option<Limit>,
+}
+
+impl From<Refused> for Told {
+    fn from(refused: Refused) -> Self {
+        Self { reason: refused.reason, text: refused.text, limit: refused.limit }
+    }
+}
+
+impl Told {
+    /// A tools/call result: models read it, so it is a result with `isError` and not an error.
+    pub(crate) fn as_tool_result(&self) -> RawJson {
+        tool_result::refused_result(self.reason.as_str(), &self.text)
+    }
+
+    /// The error of any other method.
+    pub(crate) fn as_error(&self) -> RpcError {
+        #[derive(serde::Serialize)]
+        struct Data<'a> {
+            reason: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            setting: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            value: Option<&'a str>,
+        }
+        let data = RawJson::write(&Data {
+            reason: self.reason.as_str(),
+            setting: self.limit.as_ref().map(|limit| limit.setting),
+            value: self.limit.as_ref().map(|limit| limit.value.as_str()),
+        });
+        RpcError::new(Code::InternalError, self.text.clone()).with_data(data)
+    }
+}
+
+/// Sorts an upstream's answer into its own words (a result or an error) and ours.
+///
+/// `what` names the call in texts: `tool `search` of server `github``.
+pub(crate) fn answer_outcome(
+    what: &str,
+    answered: Result<Answer, Refused>,
+) -> Result<Outcome, Told> {
+    let told = |reason, text, limit| Err(Told { reason, text, limit });
+    match answered.map_err(Told::from)? {
+        Answer::Complete(result) => Ok(Ok(result)),
+        Answer::Error(error) => Ok(Err(error)),
+        Answer::InputRequired(_) => {
+            let text = format!(
+                "{what} asks a question before it goes on, and this version of mcpx cannot carry \
+                 questions yet; nothing was changed by mcpx"
+            );
+            told(Reason::Unavailable, text, None)
+        }
+        Answer::Task(_) => {
+            let text = format!(
+                "{what} answered with a task although none was asked for; its outcome is not known"
+            );
+            told(Reason::OutcomeUnknown, text, None)
+        }
+        Answer::Invalid(why) => {
+            Ok(Err(RpcError::new(Code::InternalError, format!("{what} gave no valid result: {why}"))))
+        }
+        Answer::Lost { written: true, why } => {
+            let text = format!(
+                "outcome unknown: the connection to {what} ended ({why}) after the request was \
+                 sent and before it was answered; it may or may not have taken effect, check \
+                 before trying again"
+            );
+            told(Reason::OutcomeUnknown, text, None)
+        }
+        Answer::Lost { written: false, why } => {
+            let text = format!(
+                "{what} was not called: its connection ended ({why}) before the request was sent; \
+                 nothing has happened, it is safe to try again"
+            );
+            told(Reason::Unavailable, text, None)
+        }
+        Answer::TimedOut(limit) => {
+            let text = format!(
+                "{what} did not answer within {} (setting {}); it was told to cancel, but may \
+                 have taken effect",
+                limit.value, limit.setting
+            );
+            told(Reason::Timeout, text, Some(limit))
+        }
+        Answer::TooLarge { bytes, limit } => {
+            let text = format!(
+                "the answer of {what} has {bytes} bytes, more than the {limit} that mcpx accepts \
+                 (setting link.max_frame); it was thrown away, though the call itself took place"
+            );
+            Ok(Ok(tool_result::refused_result("too_large", &text)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// F23: what was written is unknown; what was not is safe to repeat.
+    #[test]
+    fn f23_the_two_kinds_of_lost_calls_are_told_apart() {
+        let lost = |written| Answer::Lost { written, why: "exited with status 1".to_owned() };
+        let unknown = answer_outcome("tool `t`", Ok(lost(true))).unwrap_err();
+        assert_eq!(unknown.reason, Reason::OutcomeUnknown);
+        assert!(unknown.text.starts_with("outcome unknown: "), "{}", unknown.text);
+        let safe = answer_outcome("tool `t`", Ok(lost(false))).unwrap_err();
+        assert_eq!(safe.reason, Reason::Unavailable);
+    }
+}

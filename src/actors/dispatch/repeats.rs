@@ -1,0 +1,53 @@
+//! Remembers a host's failing calls, so that the third identical one is told apart (F43).
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
+
+/// The last failing calls of one host, by digest.
+#[derive(Debug)]
+pub(crate) struct Repeats {
+    most: usize,
+    recent: Mutex<VecDeque<(u64, u32)>>,
+}
+
+impl Repeats {
+    /// Remembers at most `most` different calls (`call.repeat_memory`).
+    pub(crate) const fn new(most: usize) -> Self {
+        Self { most, recent: Mutex::new(VecDeque::new()) }
+    }
+
+    /// Notes how a call went; returns how often in a row it has failed now, 0 where it did not.
+    pub(crate) fn note(&self, server: &str, tool: &str, arguments: &[u8], failed: bool) -> u32 {
+        let mut hasher = DefaultHasher::new();
+        (server, tool, arguments).hash(&mut hasher);
+        let digest = hasher.finish();
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = recent.iter().position(|(known, _)| *known == digest);
+        let times = known.and_then(|at| recent.remove(at)).map_or(0, |(_, times)| times);
+        if !failed {
+            return 0;
+        }
+        recent.push_back((digest, times + 1));
+        while recent.len() > self.most {
+            recent.pop_front();
+        }
+        times + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f43_identical_failures_are_counted_until_one_succeeds() {
+        let repeats = Repeats::new(2);
+        assert_eq!(repeats.note("s", "t", b"{}", true), 1);
+        assert_eq!(repeats.note("s", "t", b"{}", true), 2);
+        assert_eq!(repeats.note("s", "t", b"{\"a\":1}", true), 1);
+        assert_eq!(repeats.note("s", "t", b"{}", true), 3);
+        assert_eq!(repeats.note("s", "t", b"{}", false), 0);
+        assert_eq!(repeats.note("s", "t", b"{}", true), 1);
+    }
+}

@@ -1,0 +1,58 @@
+//! `mcpx_status`: what a model needs to know of the servers' health.
+
+use std::fmt::Write as _;
+
+use super::Context;
+use super::arguments::object_of;
+use super::nearest::did_you_mean;
+use crate::actors::upstreams::ServerStatus;
+use crate::protocol::model::tool_result;
+use crate::protocol::jsonrpc::RawJson;
+
+pub(super) async fn answer(context: &Context, arguments: Option<&RawJson>) -> RawJson {
+    match text(context, arguments).await {
+        Ok(text) => tool_result::text_result(&text, false),
+        Err(text) => tool_result::text_result(&text, true),
+    }
+}
+
+async fn text(context: &Context, arguments: Option<&RawJson>) -> Result<String, String> {
+    let given = object_of(arguments)?;
+    let servers = context.upstreams.status().await;
+    match given.get_str("namespace").filter(|name| !name.is_empty()) {
+        None => Ok(servers.iter().fold(String::new(), |mut text, server| {
+            let _ = writeln!(text, "{}", one_line(server));
+            text
+        })),
+        Some(wanted) => {
+            let found = servers.iter().find(|server| server.namespace == wanted);
+            let server = found.ok_or_else(|| {
+                let names = servers.iter().map(|server| server.namespace.as_str());
+                format!("there is no namespace `{wanted}`.{}", did_you_mean(&wanted, names))
+            })?;
+            Ok(in_full(server))
+        }
+    }
+}
+
+fn one_line(server: &ServerStatus) -> String {
+    match &server.reason {
+        Some(reason) => format!("{}: {} ({reason})", server.namespace, server.state),
+        None => format!("{}: {}", server.namespace, server.state),
+    }
+}
+
+fn in_full(server: &ServerStatus) -> String {
+    let mut text = one_line(server);
+    for instance in &server.instances {
+        let _ = write!(
+            text,
+            "\ninstance {}: {}, {} calls in flight, up {} s",
+            instance.id, instance.state, instance.in_flight, instance.uptime_s
+        );
+    }
+    if !server.stderr.is_empty() {
+        let _ = write!(text, "\nlast error output:\n{}", server.stderr.join("\n"));
+    }
+    text
+}

@@ -1,0 +1,109 @@
+//! `tools/list` and `tools/call` as a host asks them.
+
+use std::sync::Arc;
+
+use super::outcome::{Told, answer_outcome};
+use super::{Context, Request, call_tool, core_tools, namespaces, nearest, op_tools, status};
+use crate::actors::catalog::{ToolRecord, View};
+use crate::actors::upstreams::CallWant;
+use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
+use crate::protocol::session::Outcome;
+use crate::settings::{ExposeMode, Settings};
+
+/// The tools of mcpx itself that are listed under these settings, in order.
+pub(crate) fn own_tools(settings: &Settings, view: &View) -> Vec<RawJson> {
+    let mut own = Vec::new();
+    if shows_core(settings, view) {
+        own.extend(core_tools::CORE_TOOLS.iter().map(core_tools::CoreTool::definition));
+    }
+    if settings.expose.ops {
+        own.extend(op_tools::definitions());
+    }
+    own
+}
+
+/// The core tools are listed unless everything is passed through.
+pub(crate) fn shows_core(settings: &Settings, view: &View) -> bool {
+    settings.expose.mode != ExposeMode::Passthrough && !view.everything_passes()
+}
+
+/// All of this host's tools on one page.
+pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
+    // One page holds everything, so no cursor is ever given out and none can be right (F39).
+    if request.params.member("cursor").is_some_and(|cursor| !cursor.is_null()) {
+        let text = "this cursor is none of mcpx's: its tool list has a single page";
+        return Err(RpcError::new(Code::InvalidParams, text));
+    }
+    let settings = context.settings();
+    if context.catalog.view(&settings.expose).waits_for_lists() {
+        context.upstreams.ensure_listed(settings.expose.list_wait).await;
+    }
+    let view = context.catalog.view(&settings.expose);
+    let mut tools = own_tools(&settings, &view);
+    tools.extend(view.tools().iter().map(|entry| entry.definition.clone()));
+    let mut result = Object::new();
+    result.set("tools", RawJson::write(&tools));
+    Ok(result.write())
+}
+
+/// Calls one of mcpx's own tools, or an upstream's under its exposed name.
+pub(super) async fn call(context: &Context, request: Request) -> Outcome {
+    let params = Object::read(&request.params).map_err(|_| malformed("params must be an object"))?;
+    let name = params.get_str("name").ok_or_else(|| malformed("tools/call needs a `name`"))?;
+    let settings = context.settings();
+    let view = context.catalog.view(&settings.expose);
+    let arguments = params.get("arguments");
+    if shows_core(&settings, &view) && core_tools::find(&name).is_some() {
+        return match name.as_str() {
+            "mcpx_namespaces" => Ok(namespaces::answer(context, arguments).await),
+            "mcpx_status" => Ok(status::answer(context, arguments).await),
+            _ => call_tool::answer(context, request, &params).await,
+        };
+    }
+    if settings.expose.ops
+        && let Some(op) = op_tools::find(&name)
+    {
+        return Ok(op_tools::answer(context, op, arguments).await);
+    }
+    let Some(entry) = view.find(&name) else {
+        let known = view.tools().iter().map(|entry| entry.name.as_str());
+        let near = nearest::did_you_mean(&name, known);
+        return Err(RpcError::new(Code::InvalidParams, format!("unknown tool `{name}`.{near}")));
+    };
+    let mut upstream = params.clone();
+    upstream.set("name", RawJson::write(&entry.tool.name));
+    let key: Arc<str> = Arc::from(entry.server.def.key.as_str());
+    match upstream_call(context, request, key, &entry.tool, upstream.write()).await {
+        Ok(outcome) => outcome,
+        Err(told) => Ok(told.as_tool_result()),
+    }
+}
+
+/// One tools/call on an upstream.
+pub(super) async fn upstream_call(
+    context: &Context,
+    request: Request,
+    server: Arc<str>,
+    tool: &ToolRecord,
+    params: RawJson,
+) -> Result<Outcome, Told> {
+    let what = || format!("tool `{}` of server `{server}`", tool.name);
+    let want = CallWant {
+        server: Arc::clone(&server),
+        caller: request.caller,
+        method: Method::known("tools/call"),
+        params,
+        progress: request.progress,
+        repeatable: tool.repeatable,
+    };
+    let answered = context.upstreams.call(want).await;
+    // The common case needs no words.
+    if let Ok(crate::protocol::session::Answer::Complete(result)) = answered {
+        return Ok(Ok(result));
+    }
+    answer_outcome(&what(), answered)
+}
+
+fn malformed(text: &str) -> RpcError {
+    RpcError::new(Code::InvalidParams, text)
+}

@@ -1,0 +1,169 @@
+//! Reads the sources and fails where the house's rules are broken: layers, purity, the edge, sizes,
+//! module docs, numbers. What the compiler or clippy can check is left to them.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A source file, cut where its tests begin.
+struct Source {
+    path: String,
+    code: String,
+    lines: usize,
+}
+
+fn sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    walk(&root.join("src"), &mut found);
+    found.sort();
+    assert!(found.len() > 20, "the sources are not where they should be");
+    found
+        .into_iter()
+        .map(|file| {
+            let text = fs::read_to_string(&file).unwrap();
+            let path = file.strip_prefix(root).unwrap().display().to_string();
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+            Source { path, code, lines: text.lines().count() }
+        })
+        .collect()
+}
+
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            walk(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Lines of code that are no comments, with their numbers.
+fn code_lines(source: &Source) -> impl Iterator<Item = (usize, &str)> {
+    source
+        .code
+        .lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line))
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+}
+
+fn is_test_file(path: &str) -> bool {
+    path.ends_with("/tests.rs") || path.contains("/tests/")
+}
+
+/// Fails with every place where `broken` gives a reason.
+fn check(rule: &str, broken: impl Fn(&Source, &str) -> bool) {
+    let mut report = String::new();
+    for source in sources().iter().filter(|source| !is_test_file(&source.path)) {
+        for (number, line) in code_lines(source) {
+            if broken(source, line) {
+                let _ = writeln!(report, "{}:{number}: {}", source.path, line.trim());
+            }
+        }
+    }
+    assert!(report.is_empty(), "{rule}\n{report}");
+}
+
+#[test]
+fn layers_do_not_point_up() {
+    const LAYERS: [(&str, &[&str]); 5] = [
+        ("src/protocol/", &["settings", "control", "transport", "actors"]),
+        ("src/settings/", &["control", "transport", "actors"]),
+        ("src/control/", &["transport", "actors"]),
+        ("src/transport/", &["control", "actors"]),
+        ("src/actors/", &[]),
+    ];
+    check("a lower layer names a higher one", |source, line| {
+        LAYERS.iter().any(|(folder, above)| {
+            source.path.starts_with(folder)
+                && above.iter().any(|layer| line.contains(&format!("crate::{layer}")))
+        })
+    });
+}
+
+#[test]
+fn layers_use_only_their_crates() {
+    const BANNED: [(&str, &[&str]); 5] = [
+        (
+            "src/protocol/",
+            &[
+                "tokio::", "ractor::", "hyper", "tracing::", "std::fs", "std::net", "std::env",
+                "std::process", "std::thread", "Instant::now", "SystemTime", "getrandom", "rand::",
+                "async fn", ".await",
+            ],
+        ),
+        ("src/settings/", &["tokio::", "ractor::", "hyper", "async fn", ".await"]),
+        ("src/control/", &["tokio::", "ractor::", "hyper", "async fn", ".await"]),
+        ("src/transport/", &["ractor::", "Revision::", "tools/"]),
+        ("src/actors/", &["hyper::", "hyper_util::", "json!("]),
+    ];
+    check("a layer uses what it must not", |source, line| {
+        BANNED.iter().any(|(folder, words)| {
+            source.path.starts_with(folder) && words.iter().any(|word| line.contains(word))
+        })
+    });
+}
+
+#[test]
+fn only_the_edge_names_a_concrete_revision() {
+    const MAY: [&str; 3] =
+        ["src/protocol/edge/", "src/protocol/revision.rs", "src/protocol/session/"];
+    check("only the edge, revision.rs and the handshake name a revision", |source, line| {
+        line.contains("Revision::V2") && !MAY.iter().any(|place| source.path.starts_with(place))
+    });
+}
+
+#[test]
+fn error_codes_stand_in_one_table() {
+    check("an error code outside jsonrpc/code.rs", |source, line| {
+        source.path != "src/protocol/jsonrpc/code.rs"
+            && !line.contains('"')
+            && (line.contains("-320") || line.contains("-326") || line.contains("-327"))
+    });
+}
+
+#[test]
+fn policy_numbers_stand_in_the_settings() {
+    check("a duration outside config/defaults.toml", |source, line| {
+        line.contains("Duration::from_")
+            && !source.path.starts_with("src/settings/")
+            // Conversions of a value that came from elsewhere hold no number.
+            && line.split("Duration::from_").skip(1).any(|rest| {
+                rest.split_once('(').is_some_and(|(_, inner)| {
+                    inner.starts_with(|c: char| c.is_ascii_digit())
+                })
+            })
+    });
+}
+
+#[test]
+fn files_are_small_and_introduced() {
+    const HARD_LIMIT: usize = 700;
+    let mut report = String::new();
+    for source in sources() {
+        if source.lines > HARD_LIMIT {
+            let _ = writeln!(report, "{}: {} lines", source.path, source.lines);
+        }
+        if !source.code.starts_with("//!") {
+            let _ = writeln!(report, "{}: does not begin with what it is for", source.path);
+        }
+    }
+    assert!(report.is_empty(), "files are at most {HARD_LIMIT} lines and say what they are for\n{report}");
+}
+
+#[test]
+fn nothing_is_left_open() {
+    const WORDS: [&str; 5] = ["todo!(", "unimplemented!(", "FIXME", "XXX", "#[ignore"];
+    check("unfinished", |_, line| WORDS.iter().any(|word| line.contains(word)));
+}
+
+#[test]
+fn actors_are_named_by_what_they_are() {
+    check("no `Manager`, no suffix `Actor`", |_, line| {
+        let declares = ["struct ", "enum ", "trait "].iter().any(|word| line.contains(word));
+        declares && (line.contains("Manager") || line.contains("Actor "))
+    });
+}
