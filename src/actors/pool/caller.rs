@@ -1,6 +1,5 @@
 //! One call, from finding a route to its outcome. Runs in the caller's task; no actor waits here.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::ActorRef;
@@ -9,7 +8,7 @@ use tokio::sync::oneshot;
 use super::directory::{Lane, Lease, Route, RouteKey, ScopeKey, Server};
 use super::{PoolHandle, RouteAnswer};
 use crate::actors::instance::{InstanceMsg, Sink};
-use crate::actors::upstreams::{CallWant, Reason, Refused, Shared};
+use crate::actors::upstreams::{CallWant, Caller, Reason, Refused, Shared};
 use crate::protocol::session::pending::CallLimits;
 use crate::protocol::session::upstream::Call;
 use crate::protocol::session::{Answer, Limit};
@@ -203,15 +202,15 @@ impl Drop for CallScope {
 }
 
 /// Starts `server` for `caller` if it is not running, and waits until it is usable or refused: for
-/// reading its lists, not for a call.
-pub async fn wake(shared: &Shared, server: &Arc<Server>, want: &CallWant) -> Result<(), Refused> {
-    let scope = ScopeKey::of(server.def.scope, &want.caller, || shared.next_number());
+/// reading its lists, not for a call. Gives the scope key, so that a call's can be ended.
+pub async fn wake(shared: &Shared, server: &Server, caller: &Caller) -> Result<ScopeKey, Refused> {
+    let scope = ScopeKey::of(server.def.scope, caller, || shared.next_number());
     let key = RouteKey { scope, lane: Lane::Shared };
-    if server.routes.find(&key).is_some() {
-        return Ok(());
+    if server.routes.find(&key).is_none() {
+        let limit = shared.settings().pool.queue_timeout;
+        if let RouteAnswer::Refused(refused) = server.pool.get_route(&key, caller, limit).await {
+            return Err(refused);
+        }
     }
-    match server.pool.get_route(&key, &want.caller, shared.settings().pool.queue_timeout).await {
-        RouteAnswer::Ready | RouteAnswer::Moved => Ok(()),
-        RouteAnswer::Refused(refused) => Err(refused),
-    }
+    Ok(key.scope)
 }

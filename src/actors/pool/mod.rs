@@ -16,7 +16,7 @@ pub mod status;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 
 use self::directory::{Route, RouteKey, Routes};
 use self::state::PoolState;
@@ -173,6 +173,11 @@ impl PoolHandle {
     /// For the supervisor, which started `actor`.
     pub(super) const fn new(name: Arc<str>, actor: ActorRef<PoolMsg>) -> Self {
         Self { actor, name }
+    }
+
+    /// Which incarnation.
+    pub(super) fn id(&self) -> ActorId {
+        self.actor.get_id()
     }
 
     /// Waits until there is a route for `key`, or there will be none.
