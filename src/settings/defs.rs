@@ -1,1 +1,377 @@
-//! defs
+//! The settings table: what each setting means. Its value stands in `config/defaults.toml`.
+//!
+//! A row is written once; the file syntax, the environment variable, `mcpx settings`,
+//! `PUT /v1/settings`, `config/mcpx.example.toml` and `config/settings.schema.json` follow from it.
+//! A setting enters with the code that obeys it, never before.
+
+use std::time::Duration;
+
+use super::value::{Choice, Kind};
+
+/// One setting.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Def {
+    /// Its name: table and key, snake case.
+    pub key: &'static str,
+    /// Type and bounds.
+    pub kind: Kind,
+    /// When a change is obeyed.
+    pub applies: Applies,
+    /// What it does, for people: sentences.
+    pub doc: &'static str,
+}
+
+/// When a change of a setting is obeyed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applies {
+    /// At once, by whatever starts or is asked next.
+    Live,
+    /// When the daemon starts again.
+    Restart,
+}
+
+impl Applies {
+    /// As shown: `live` or `restart`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Restart => "restart",
+        }
+    }
+}
+
+impl Def {
+    /// The environment variable: `call.idle_timeout` is `MCPX_CALL_IDLE_TIMEOUT`.
+    pub fn variable(&self) -> String {
+        format!("MCPX_{}", self.key.replace('.', "_").to_ascii_uppercase())
+    }
+
+    /// The spelling of earlier configurations, where it differs: `upstream.eraCache`.
+    pub fn alias(&self) -> Option<String> {
+        let camel = camel(self.key);
+        (camel != self.key).then_some(camel)
+    }
+}
+
+/// The camel-case spelling of a snake-case name; dots stay.
+pub(super) fn camel(snake: &str) -> String {
+    let mut text = String::with_capacity(snake.len());
+    let mut raise = false;
+    for letter in snake.chars() {
+        if letter == '_' {
+            raise = true;
+        } else if raise {
+            text.push(letter.to_ascii_uppercase());
+            raise = false;
+        } else {
+            text.push(letter);
+        }
+    }
+    text
+}
+
+/// The setting of a name or of its alias.
+pub fn find(key: &str) -> Option<&'static Def> {
+    DEFS.iter().find(|def| def.key == key || def.alias().is_some_and(|alias| alias == key))
+}
+
+/// Which request opens a connection, named for the first one sent (U-05).
+pub const PREFERENCES: &[Choice] = &[
+    Choice { word: "prefer-discover", also: &["modern"] },
+    Choice { word: "prefer-initialize", also: &["legacy"] },
+    Choice { word: "force-discover", also: &["force-modern"] },
+    Choice { word: "force-initialize", also: &["force-legacy"] },
+];
+
+/// What a host sees of an upstream.
+pub const MODES: &[Choice] = &[
+    Choice { word: "core", also: &[] },
+    Choice { word: "passthrough", also: &["pass-through"] },
+    Choice { word: "both", also: &[] },
+];
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const MS: Duration = Duration::from_millis(1);
+const MINUTE: Duration = Duration::from_mins(1);
+const HOUR: Duration = Duration::from_hours(1);
+const WEEK: Duration = Duration::from_hours(7 * 24);
+const NOW: Duration = Duration::ZERO;
+
+const fn time(min: Duration, max: Duration) -> Kind {
+    Kind::Time { min, max }
+}
+
+const fn count(min: u64, max: u64) -> Kind {
+    Kind::Count { min, max }
+}
+
+const fn size(min: u64, max: u64) -> Kind {
+    Kind::Size { min, max }
+}
+
+const fn live(key: &'static str, kind: Kind, doc: &'static str) -> Def {
+    Def { key, kind, applies: Applies::Live, doc }
+}
+
+const fn restart(key: &'static str, kind: Kind, doc: &'static str) -> Def {
+    Def { key, kind, applies: Applies::Restart, doc }
+}
+
+/// Every setting, in the order in which they are shown.
+pub const DEFS: &[Def] = &[
+    // What hosts see.
+    live(
+        "expose.mode",
+        Kind::Choice(MODES),
+        "What hosts see: the core tools, every tool of every server under a name of its own, or both.",
+    ),
+    restart(
+        "expose.ops",
+        Kind::Switch,
+        "Whether hosts may operate the daemon by tools of its own.",
+    ),
+    live(
+        "expose.name_limit",
+        count(24, 256),
+        "Longest name of a tool that is exposed by itself; longer ones end in a hash.",
+    ),
+    live(
+        "expose.list_wait",
+        time(NOW, MINUTE),
+        "How long a list of exposed tools waits for servers that were never listed before.",
+    ),
+    live("expose.page", count(1, 10_000), "Tools on one page of mcpx_namespaces."),
+    // Calls.
+    live(
+        "call.idle_timeout",
+        time(MS, WEEK),
+        "A call without an answer and without progress for this long ends.",
+    ),
+    live("call.total_timeout", time(MS, WEEK), "Longest call in all, progress or not."),
+    live(
+        "call.resend_limit",
+        count(0, 100),
+        "How often a call that certainly never reached its server is sent again.",
+    ),
+    live(
+        "call.progress_queue",
+        count(1, 65_536),
+        "Progress notes of one call that may wait for a slow host; beyond it the newest wins.",
+    ),
+    live(
+        "call.repeat_memory",
+        count(0, 65_536),
+        "Failed calls remembered of each host, to tell it when it repeats one unchanged.",
+    ),
+    // Upstreams: opening and lists.
+    live(
+        "upstream.protocol",
+        Kind::Choice(PREFERENCES),
+        "Which request opens a server's connection; a server's own `protocol` beats it.",
+    ),
+    live(
+        "upstream.era_cache",
+        Kind::Switch,
+        "Whether the era of a server is remembered, so that a legacy one is not probed again.",
+    ),
+    live(
+        "upstream.version_attempts",
+        count(1, 10),
+        "How often each revision is offered to a server that refuses revisions.",
+    ),
+    live(
+        "upstream.probe_patience",
+        time(MS, HOUR),
+        "How long the probe waits for an answer before `initialize` is tried beside it.",
+    ),
+    live(
+        "upstream.handshake_timeout",
+        time(MS, HOUR),
+        "Longest opening of a server, from the start of its process.",
+    ),
+    live("upstream.list_timeout", time(MS, HOUR), "Longest reading of a list, all pages together."),
+    live("upstream.list_max_pages", count(1, 100_000), "Most pages of one list."),
+    live("upstream.list_max_items", count(1, 1_000_000), "Most entries of one list."),
+    live(
+        "upstream.ping_timeout",
+        time(MS, HOUR),
+        "A server that does not answer a sign-of-life request within this time is restarted.",
+    ),
+    // Pools.
+    live(
+        "pool.max",
+        count(1, 1_000),
+        "Instances of one server for each scope key, where the server has no `max` of its own.",
+    ),
+    live("pool.in_flight", count(1, 65_536), "Calls on one instance at once."),
+    live("pool.queue", count(0, 65_536), "Calls that may wait for one server."),
+    live(
+        "pool.queue_timeout",
+        time(MS, HOUR),
+        "Longest wait of a call for its turn, or for its server to start.",
+    ),
+    live(
+        "pool.idle_timeout",
+        time(NOW, WEEK),
+        "An instance without calls for this long is stopped, where the server has no \
+         `idle_timeout` of its own; 0 means never.",
+    ),
+    live(
+        "pool.park_after",
+        count(1, 1_000),
+        "Failures in a row after which a server is parked until it is restarted by hand.",
+    ),
+    live(
+        "pool.sustained_uptime",
+        time(MS, WEEK),
+        "Only an instance that lived this long counts as healthy and resets backoff and failures.",
+    ),
+    live(
+        "plumbing.restart_backoff_step",
+        time(MS, HOUR),
+        "The pause before a failed server is started again grows by this much each time.",
+    ),
+    live("plumbing.restart_backoff_max", time(MS, HOUR), "The longest such pause."),
+    // Processes.
+    live(
+        "plumbing.stdio_drain_grace",
+        time(NOW, HOUR),
+        "How long a server may take to end after its input was closed, before SIGTERM.",
+    ),
+    live(
+        "plumbing.term_grace",
+        time(NOW, HOUR),
+        "How long a server may take to end after SIGTERM, before SIGKILL.",
+    ),
+    live(
+        "process.spawn_timeout",
+        time(MS, HOUR),
+        "Longest silence of a new process before its start counts as failed.",
+    ),
+    live("process.stderr_lines", count(1, 1_000_000), "Lines of stderr kept of each instance."),
+    live("process.stderr_line_bytes", size(64, MIB), "Longest such line; the rest of it is cut."),
+    live(
+        "process.stderr_log_rate",
+        count(0, 100_000),
+        "Lines of stderr a second that go into the daemon's log; the rest is counted.",
+    ),
+    restart(
+        "process.login_env_timeout",
+        time(NOW, HOUR),
+        "How long the login shell may take to tell its environment (PATH above all).",
+    ),
+    // Hosts.
+    live("host.max_connections", count(1, 1_000_000), "Hosts connected at once."),
+    live("host.max_in_flight", count(1, 65_536), "Requests of one host at once."),
+    live(
+        "host.progress_interval",
+        time(NOW, HOUR),
+        "Least time between two progress notes of one call to a host; in between the last wins.",
+    ),
+    live(
+        "host.list_changed_delay",
+        time(NOW, HOUR),
+        "Changes of a list are gathered this long before hosts are told.",
+    ),
+    live("host.drain", time(NOW, HOUR), "How long hosts' calls may go on when the daemon stops."),
+    // The shim.
+    live(
+        "shim.autostart",
+        Kind::Switch,
+        "Whether `mcpx serve`, and commands that need a server, start a daemon where none runs.",
+    ),
+    live("shim.grace", time(NOW, HOUR), "How long a host's calls wait for a daemon that is away."),
+    live(
+        "shim.redial_step",
+        time(MS, MINUTE),
+        "First pause between two tries to reach the daemon.",
+    ),
+    live("shim.redial_max", time(MS, HOUR), "Longest pause between two tries to reach the daemon."),
+    live(
+        "shim.start_timeout",
+        time(MS, HOUR),
+        "How long a daemon that was started by a command may take to answer.",
+    ),
+    live("shim.hold_frames", count(0, 1_000_000), "Messages held while the daemon is away."),
+    live("shim.hold_bytes", size(0, GIB), "Bytes of such messages."),
+    // Links.
+    restart("link.max_frame", size(KIB, GIB), "Longest message from or to anybody."),
+    restart("link.write_queue", count(1, 65_536), "Messages that wait to be written to one peer."),
+    restart(
+        "link.read_credits",
+        count(1, 65_536),
+        "Messages of one peer that were read and are not yet dealt with.",
+    ),
+    // The daemon.
+    restart("control.max_connections", count(1, 1_000_000), "Connections to the control socket."),
+    restart("control.max_body", size(KIB, GIB), "Longest body of a control request."),
+    restart(
+        "control.header_timeout",
+        time(MS, HOUR),
+        "How long a control connection may take over the head of its request.",
+    ),
+    restart("events.ring", count(1, 1_000_000), "Events kept for those who ask later."),
+    restart(
+        "daemon.ask_timeout",
+        time(MS, HOUR),
+        "Longest wait of one part of the daemon for another.",
+    ),
+    restart("daemon.stop_timeout", time(MS, HOUR), "Longest stop of the daemon in all."),
+    restart(
+        "daemon.restart_intensity",
+        count(1, 1_000),
+        "So many failures of the daemon's own parts within `daemon.restart_window` end it.",
+    ),
+    restart("daemon.restart_window", time(MS, WEEK), "See `daemon.restart_intensity`."),
+    restart("daemon.workers", count(0, 1_024), "Threads of the daemon; 0 means one for each core."),
+    // The command line.
+    live(
+        "cli.spinner_delay",
+        time(NOW, MINUTE),
+        "A command that takes longer than this shows on a terminal that it is at work.",
+    ),
+    live(
+        "cli.answer_timeout",
+        time(MS, HOUR),
+        "How long a command waits for the daemon's answer; calls wait for their own limits.",
+    ),
+    live("cli.log_lines", count(1, 100_000), "Lines that `mcpx logs` shows where none are asked."),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn keys_variables_and_aliases_are_unambiguous() {
+        let keys: BTreeSet<_> = DEFS.iter().map(|def| def.key).collect();
+        let variables: BTreeSet<_> = DEFS.iter().map(Def::variable).collect();
+        assert_eq!((keys.len(), variables.len()), (DEFS.len(), DEFS.len()));
+        for def in DEFS {
+            if let Some(alias) = def.alias() {
+                assert_eq!(find(&alias).map(|found| found.key), Some(def.key));
+            }
+            assert!(def.doc.ends_with('.') || def.doc.ends_with("..."), "{}", def.key);
+        }
+        for reserved in ["MCPX_STATE_DIR", "MCPX_RUNTIME_DIR", "MCPX_CONFIG", "MCPX_LOG"] {
+            assert!(!variables.contains(reserved), "{reserved} is not a setting (product.md 3)");
+        }
+    }
+
+    #[test]
+    fn the_spellings_of_the_seeds_are_aliases() {
+        for (alias, key) in [
+            ("upstream.eraCache", "upstream.era_cache"),
+            ("upstream.versionAttempts", "upstream.version_attempts"),
+            ("plumbing.stdioDrainGrace", "plumbing.stdio_drain_grace"),
+            ("plumbing.restartBackoffStep", "plumbing.restart_backoff_step"),
+            ("plumbing.restartBackoffMax", "plumbing.restart_backoff_max"),
+        ] {
+            assert_eq!(find(alias).map(|def| def.key), Some(key));
+        }
+    }
+}

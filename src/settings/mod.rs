@@ -5,10 +5,17 @@
 
 pub mod defs;
 pub mod layers;
+pub mod load;
+pub mod mistake;
 pub mod parse;
+pub mod references;
 pub mod servers;
+pub mod tree;
 pub mod typed;
 pub mod value;
 
+pub use layers::{Origin, Sources};
+pub use load::Loaded;
+pub use mistake::Mistake;
 pub use servers::{ExposeMode, Scope, ServerDef};
 pub use typed::Settings;

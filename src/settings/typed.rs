@@ -1,9 +1,12 @@
 //! Settings as the rest of the program receives them: one narrow struct for each need.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::servers::{ExposeMode, ServerDef};
+use super::layers::Resolved;
+use super::servers::{ExposeMode, ServerDef, preference_of_word};
+use super::value::Value;
 use crate::protocol::session::probe::Preference;
 
 /// Everything that is in force, resolved and checked. Immutable; a change makes a new one.
@@ -29,6 +32,8 @@ pub struct Settings {
     pub expose: ExposeSettings,
     /// Events, logs and the daemon itself.
     pub daemon: DaemonSettings,
+    /// The command line.
+    pub cli: CliSettings,
 }
 
 /// Limits of every link.
@@ -98,6 +103,8 @@ pub struct UpstreamSettings {
 /// Pools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolSettings {
+    /// `pool.max`: instances per scope key, where the server has no `max` of its own.
+    pub max: usize,
     /// `plumbing.restart_backoff_step` (2 s).
     pub backoff_step: Duration,
     /// `plumbing.restart_backoff_max` (30 s).
@@ -190,4 +197,228 @@ pub struct DaemonSettings {
     pub restart_window: Duration,
     /// `daemon.workers`: threads that serve calls.
     pub workers: usize,
+}
+
+/// The command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CliSettings {
+    /// `cli.spinner_delay`.
+    pub spinner_delay: Duration,
+    /// `cli.answer_timeout`.
+    pub answer: Duration,
+    /// `cli.log_lines`.
+    pub log_lines: usize,
+}
+
+impl Settings {
+    /// The structs of the values in force; without servers.
+    pub(super) fn of_values(resolved: &Resolved) -> Self {
+        Self::of(&Values { resolved, read: RefCell::default() })
+    }
+
+    fn of(v: &Values<'_>) -> Self {
+        Self {
+            servers: Vec::new(),
+            link: v.link(),
+            host: v.host(),
+            call: v.call(),
+            upstream: v.upstream(),
+            pool: v.pool(),
+            process: v.process(),
+            shim: v.shim(),
+            expose: v.expose(),
+            daemon: v.daemon(),
+            cli: CliSettings {
+                spinner_delay: v.time("cli.spinner_delay"),
+                answer: v.time("cli.answer_timeout"),
+                log_lines: v.count("cli.log_lines"),
+            },
+        }
+    }
+}
+
+/// Reads checked values by name. Names here and rows of the table are the same set, each with the
+/// type asked for: `every_setting_is_read_with_its_type` proves it.
+struct Values<'a> {
+    resolved: &'a Resolved,
+    read: RefCell<Vec<&'static str>>,
+}
+
+impl Values<'_> {
+    fn value(&self, key: &'static str) -> Option<Value> {
+        self.read.borrow_mut().push(key);
+        self.resolved.get(key).map(|in_force| in_force.value)
+    }
+
+    #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
+    fn time(&self, key: &'static str) -> Duration {
+        match self.value(key) {
+            Some(Value::Time(time)) => time,
+            other => panic!("`{key}` is a time of the settings table, not {other:?}"),
+        }
+    }
+
+    #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
+    fn number(&self, key: &'static str) -> u64 {
+        match self.value(key) {
+            Some(Value::Count(number) | Value::Size(number)) => number,
+            other => panic!("`{key}` is a number of the settings table, not {other:?}"),
+        }
+    }
+
+    #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
+    fn switch(&self, key: &'static str) -> bool {
+        match self.value(key) {
+            Some(Value::Switch(on)) => on,
+            other => panic!("`{key}` is a switch of the settings table, not {other:?}"),
+        }
+    }
+
+    #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
+    fn word<T>(&self, key: &'static str, of_word: impl Fn(&str) -> Option<T>) -> T {
+        match self.value(key) {
+            Some(Value::Word(word)) if let Some(value) = of_word(word) => value,
+            other => panic!("`{key}` is a word of the settings table, not {other:?}"),
+        }
+    }
+
+    fn count(&self, key: &'static str) -> usize {
+        usize::try_from(self.number(key)).unwrap_or(usize::MAX)
+    }
+
+    fn small(&self, key: &'static str) -> u32 {
+        u32::try_from(self.number(key)).unwrap_or(u32::MAX)
+    }
+
+    fn link(&self) -> LinkSettings {
+        LinkSettings {
+            max_frame: self.count("link.max_frame"),
+            write_queue: self.count("link.write_queue"),
+            read_credits: self.count("link.read_credits"),
+        }
+    }
+
+    fn host(&self) -> HostSettings {
+        HostSettings {
+            max_connections: self.count("host.max_connections"),
+            max_in_flight: self.count("host.max_in_flight"),
+            progress_interval: self.time("host.progress_interval"),
+            list_changed_delay: self.time("host.list_changed_delay"),
+            drain: self.time("host.drain"),
+        }
+    }
+
+    fn call(&self) -> CallSettings {
+        CallSettings {
+            idle: self.time("call.idle_timeout"),
+            total: self.time("call.total_timeout"),
+            resend_limit: self.small("call.resend_limit"),
+            progress_queue: self.count("call.progress_queue"),
+            repeat_memory: self.count("call.repeat_memory"),
+        }
+    }
+
+    fn upstream(&self) -> UpstreamSettings {
+        UpstreamSettings {
+            protocol: self.word("upstream.protocol", preference_of_word),
+            era_cache: self.switch("upstream.era_cache"),
+            version_attempts: self.small("upstream.version_attempts"),
+            probe_patience: self.time("upstream.probe_patience"),
+            handshake: self.time("upstream.handshake_timeout"),
+            list: self.time("upstream.list_timeout"),
+            list_max_pages: self.count("upstream.list_max_pages"),
+            list_max_items: self.count("upstream.list_max_items"),
+            ping: self.time("upstream.ping_timeout"),
+        }
+    }
+
+    fn pool(&self) -> PoolSettings {
+        PoolSettings {
+            max: self.count("pool.max"),
+            backoff_step: self.time("plumbing.restart_backoff_step"),
+            backoff_max: self.time("plumbing.restart_backoff_max"),
+            sustained_uptime: self.time("pool.sustained_uptime"),
+            park_after: self.small("pool.park_after"),
+            in_flight: self.count("pool.in_flight"),
+            queue: self.count("pool.queue"),
+            queue_timeout: self.time("pool.queue_timeout"),
+            idle: self.time("pool.idle_timeout"),
+        }
+    }
+
+    fn process(&self) -> ProcessSettings {
+        ProcessSettings {
+            drain: self.time("plumbing.stdio_drain_grace"),
+            term: self.time("plumbing.term_grace"),
+            stderr_lines: self.count("process.stderr_lines"),
+            stderr_line_bytes: self.count("process.stderr_line_bytes"),
+            stderr_log_rate: self.small("process.stderr_log_rate"),
+            login_env: self.time("process.login_env_timeout"),
+            spawn: self.time("process.spawn_timeout"),
+        }
+    }
+
+    fn shim(&self) -> ShimSettings {
+        ShimSettings {
+            autostart: self.switch("shim.autostart"),
+            grace: self.time("shim.grace"),
+            redial_step: self.time("shim.redial_step"),
+            redial_max: self.time("shim.redial_max"),
+            hold_frames: self.count("shim.hold_frames"),
+            hold_bytes: self.count("shim.hold_bytes"),
+            start: self.time("shim.start_timeout"),
+        }
+    }
+
+    fn expose(&self) -> ExposeSettings {
+        ExposeSettings {
+            mode: self.word("expose.mode", ExposeMode::of_word),
+            ops: self.switch("expose.ops"),
+            name_limit: self.count("expose.name_limit"),
+            list_wait: self.time("expose.list_wait"),
+            page: self.count("expose.page"),
+        }
+    }
+
+    fn daemon(&self) -> DaemonSettings {
+        DaemonSettings {
+            events_ring: self.count("events.ring"),
+            control_connections: self.count("control.max_connections"),
+            control_body: self.count("control.max_body"),
+            control_headers: self.time("control.header_timeout"),
+            ask: self.time("daemon.ask_timeout"),
+            stop: self.time("daemon.stop_timeout"),
+            restart_intensity: self.small("daemon.restart_intensity"),
+            restart_window: self.time("daemon.restart_window"),
+            workers: self.count("daemon.workers"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+    use crate::settings::defs::DEFS;
+
+    #[test]
+    fn every_setting_is_read_with_its_type() {
+        let loaded = Settings::defaults(Path::new("/bin/mcpx")).unwrap();
+        let values = Values { resolved: &loaded.resolved, read: RefCell::default() };
+        let settings = Settings::of(&values);
+        let read = values.read.into_inner();
+        let table: BTreeSet<_> = DEFS.iter().map(|def| def.key).collect();
+        assert_eq!(read.len(), table.len(), "a setting is read twice, or not at all");
+        assert_eq!(read.into_iter().collect::<BTreeSet<_>>(), table);
+        // Defaults that depend on each other; config/defaults.toml says why beside each.
+        assert!(settings.pool.queue_timeout > settings.upstream.handshake);
+        assert!(settings.upstream.handshake > settings.process.spawn);
+        assert!(settings.link.write_queue >= settings.pool.in_flight);
+        assert!(settings.link.write_queue >= settings.host.max_in_flight);
+        assert!(settings.daemon.control_connections > settings.host.max_connections);
+        let ladder = settings.process.drain + settings.process.term;
+        assert!(settings.daemon.stop > settings.host.drain + ladder);
+    }
 }

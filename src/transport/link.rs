@@ -2,13 +2,32 @@
 //!
 //! Reading never waits for writing: the reader and the writer are two futures that the owner runs as
 //! two tasks (a blocking, single-threaded peer with full pipes would hang otherwise).
+//!
+//! An idle link holds no buffers. Bytes are read into the stack of the poll that finds them and only
+//! then given memory of their size; what a burst needed is given back as soon as it is through.
 
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::sync::{Notify, mpsc};
+
+use crate::protocol::framing::line::{Line, LineDecoder};
+
+/// Read at a time into the stack: a pipe holds 64 KiB, and one system call for many small frames is
+/// what matters; larger frames are read into their own memory.
+const SCRATCH: usize = 32 * 1024;
+/// Frames in one vectored write: twice as many slices, still far below the system's limit of 1024.
+const BATCH: usize = 32;
+/// Room kept in the batch when it is empty; a burst's is given back.
+const BATCH_KEPT: usize = 4;
 
 /// Limits of one link.
 #[derive(Debug, Clone, Copy)]
@@ -51,21 +70,36 @@ pub struct Link {
 
 /// See [`LinkReader::next`].
 pub struct LinkReader {
-    _io: Box<dyn AsyncRead + Send + Unpin>,
+    io: Box<dyn AsyncRead + Send + Unpin>,
+    decoder: LineDecoder,
+    /// Why the stream ended, once it has; lines may still wait in the decoder.
+    ended: Option<String>,
 }
 
 /// Puts frames into the write queue.
 #[derive(Debug, Clone)]
 pub struct LinkSender {
     queue: mpsc::Sender<Bytes>,
-    begun: Arc<AtomicU64>,
+    shared: Arc<Shared>,
+}
+
+/// Closes the writing side without keeping it open: what the owner of a process holds.
+#[derive(Debug, Clone)]
+pub struct LinkCloser {
+    shared: Arc<Shared>,
 }
 
 /// See [`LinkWriter::run`].
 pub struct LinkWriter {
-    _io: Box<dyn AsyncWrite + Send + Unpin>,
-    _queue: mpsc::Receiver<Bytes>,
-    _begun: Arc<AtomicU64>,
+    io: Box<dyn AsyncWrite + Send + Unpin>,
+    queue: mpsc::Receiver<Bytes>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    begun: AtomicU64,
+    close: Notify,
 }
 
 /// The write queue is full (the peer does not read) or the link is closed.
@@ -86,12 +120,24 @@ impl Link {
         write: impl AsyncWrite + Send + Unpin + 'static,
         limits: LinkLimits,
     ) -> Self {
-        let (queue, receiver) = mpsc::channel(limits.write_queue);
-        let begun = Arc::new(AtomicU64::new(0));
+        Self::with_head(Bytes::new(), read, write, limits)
+    }
+
+    /// A link over two byte streams of which something was read already.
+    pub fn with_head(
+        head: Bytes,
+        read: impl AsyncRead + Send + Unpin + 'static,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+        limits: LinkLimits,
+    ) -> Self {
+        let (queue, receiver) = mpsc::channel(limits.write_queue.max(1));
+        let shared = Arc::new(Shared::default());
+        let mut decoder = LineDecoder::new(limits.max_frame);
+        decoder.buffer().extend_from_slice(&head);
         Self {
-            reader: LinkReader { _io: Box::new(read) },
-            sender: LinkSender { queue, begun: Arc::clone(&begun) },
-            writer: LinkWriter { _io: Box::new(write), _queue: receiver, _begun: begun },
+            reader: LinkReader { io: Box::new(read), decoder, ended: None },
+            sender: LinkSender { queue, shared: Arc::clone(&shared) },
+            writer: LinkWriter { io: Box::new(write), queue: receiver, shared },
         }
     }
 
@@ -105,10 +151,62 @@ impl Link {
 }
 
 impl LinkReader {
-    /// The next thing from the peer. Cancel-safe.
+    /// The next thing from the peer. Cancel-safe. After `Closed` it says `Closed` again.
     pub async fn next(&mut self) -> LinkEvent {
-        todo!()
+        poll_fn(|cx| self.poll_next(cx)).await
     }
+
+    /// The same, for a caller that polls.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<LinkEvent> {
+        loop {
+            if let Some(line) = self.decoder.next_line() {
+                return Poll::Ready(match line {
+                    Line::Frame(frame) => LinkEvent::Frame(frame),
+                    Line::TooLarge { head, bytes } => LinkEvent::TooLarge { head, bytes },
+                });
+            }
+            if let Some(why) = &self.ended {
+                return Poll::Ready(LinkEvent::Closed { why: why.clone() });
+            }
+            let buffer = self.decoder.buffer();
+            if buffer.is_empty() && buffer.capacity() > 0 {
+                // Frames handed out share this memory; what is left of it must not outlive them.
+                *buffer = BytesMut::new();
+            }
+            match ready!(poll_fill(&mut *self.io, buffer, cx)) {
+                Ok(0) => self.end("the peer closed its output".to_owned()),
+                Ok(_) => {}
+                Err(error) => self.end(format!("reading failed: {error}")),
+            }
+        }
+    }
+
+    /// A last line without its end is delivered: a peer that answers and exits may leave it out.
+    fn end(&mut self, why: String) {
+        self.decoder.buffer().extend_from_slice(b"\n");
+        self.ended = Some(why);
+    }
+}
+
+/// Reads once: into the stack while no frame has begun, behind the beginning of one otherwise.
+fn poll_fill(
+    io: &mut (dyn AsyncRead + Send + Unpin),
+    buffer: &mut BytesMut,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    if buffer.len() < SCRATCH {
+        let mut scratch = [MaybeUninit::<u8>::uninit(); SCRATCH];
+        let mut read = ReadBuf::uninit(&mut scratch);
+        ready!(Pin::new(io).poll_read(cx, &mut read))?;
+        buffer.extend_from_slice(read.filled());
+        return Poll::Ready(Ok(read.filled().len()));
+    }
+    // A long frame: its memory doubles, so that it is copied a few times at most.
+    if buffer.capacity() == buffer.len() {
+        buffer.reserve(buffer.len());
+    }
+    let fill = pin!(io.read_buf(buffer));
+    fill.poll(cx)
 }
 
 impl LinkSender {
@@ -125,17 +223,142 @@ impl LinkSender {
         self.queue.send(frame).await.map_err(|_| SendRefused::Closed)
     }
 
-    /// How many frames the writer has begun to write; the first is number 1.
+    /// Whether one more frame can be queued now. Only the link's single user may rely on it.
+    pub fn has_room(&self) -> bool {
+        self.queue.capacity() > 0 || self.queue.is_closed()
+    }
+
+    /// Waits until there is room, or the writer has ended.
+    pub async fn room(&self) {
+        // The permit falls at once: its place is what was waited for.
+        let _ = self.queue.reserve().await;
+    }
+
+    /// How many frames the writer has begun to write; the first is number 1. Never too low: a frame
+    /// beyond this number has not reached the peer with a single byte and may be sent elsewhere. For
+    /// the moment of a system call it may be too high.
     pub fn frames_begun(&self) -> u64 {
-        self.begun.load(Ordering::Acquire)
+        self.shared.begun.load(Ordering::SeqCst)
+    }
+
+    /// Closes the writing side although senders remain: what is queued is still written.
+    pub fn close(&self) {
+        self.shared.close.notify_one();
+    }
+
+    /// What closes the writing side later, without keeping it open until then.
+    pub fn closer(&self) -> LinkCloser {
+        LinkCloser { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl LinkCloser {
+    /// See [`LinkSender::close`].
+    pub fn close(&self) {
+        self.shared.close.notify_one();
     }
 }
 
 impl LinkWriter {
-    /// Writes frames until every sender is gone or the peer is; each with one LF behind it. Takes
-    /// one frame, drains what else waits, writes all in one go. Returns why it ended.
+    /// Writes frames until every sender is gone, the link is closed, or the peer is gone; each with
+    /// one LF behind it. Takes one frame, drains what else waits, writes all in one go. Ends the
+    /// stream (a child sees the end of its stdin) and returns why.
     pub async fn run(self) -> String {
-        todo!()
+        let Self { mut io, mut queue, shared } = self;
+        let mut closed = pin!(shared.close.notified());
+        let mut batch = Batch::default();
+        loop {
+            let first = poll_fn(|cx| match queue.poll_recv(cx) {
+                // Closing lets the queue run dry: the receiver yields what waits, then `None`.
+                Poll::Pending if closed.as_mut().poll(cx).is_ready() => {
+                    queue.close();
+                    queue.poll_recv(cx)
+                }
+                other => other,
+            })
+            .await;
+            let Some(first) = first else { break };
+            batch.frames.push_back(first);
+            while batch.frames.len() < BATCH {
+                let Ok(frame) = queue.try_recv() else { break };
+                batch.frames.push_back(frame);
+            }
+            let written = poll_fn(|cx| batch.poll_write(&mut *io, &shared.begun, cx)).await;
+            if let Err(error) = written {
+                return format!("writing failed: {error}");
+            }
+            batch.frames.shrink_to(BATCH_KEPT);
+        }
+        let _ = poll_fn(|cx| Pin::new(&mut *io).poll_shutdown(cx)).await;
+        "closed".to_owned()
+    }
+}
+
+/// Frames on their way out.
+#[derive(Default)]
+struct Batch {
+    frames: VecDeque<Bytes>,
+    /// Bytes of the first frame, LF included, that are written.
+    offset: usize,
+    /// Frames written whole since the beginning.
+    done: u64,
+}
+
+impl Batch {
+    /// Writes all of it and flushes.
+    fn poll_write(
+        &mut self,
+        io: &mut (dyn AsyncWrite + Send + Unpin),
+        begun: &AtomicU64,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        while !self.frames.is_empty() {
+            // Counted before the call, or a peer that answers and dies at once could make a frame
+            // look unsent; set right afterwards (F23).
+            begun.store(self.done + self.frames.len() as u64, Ordering::SeqCst);
+            let written = self.poll_some(io, cx);
+            if let Poll::Ready(Ok(bytes)) = &written {
+                self.advance(*bytes);
+            }
+            begun.store(self.done + u64::from(self.offset > 0), Ordering::SeqCst);
+            if ready!(written)? == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+        }
+        Pin::new(io).poll_flush(cx)
+    }
+
+    /// One write of as much as the peer takes.
+    fn poll_some(
+        &self,
+        io: &mut (dyn AsyncWrite + Send + Unpin),
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let mut slices = [IoSlice::new(&[]); 2 * BATCH];
+        let mut used = 0;
+        let mut skip = self.offset;
+        for (pair, frame) in slices.chunks_exact_mut(2).zip(&self.frames) {
+            let [body, end] = pair else { break };
+            *body = IoSlice::new(frame.get(skip..).unwrap_or_default());
+            *end = IoSlice::new(b"\n");
+            used += 2;
+            skip = 0;
+        }
+        Pin::new(io).poll_write_vectored(cx, slices.get(..used).unwrap_or_default())
+    }
+
+    /// Takes off what was written.
+    fn advance(&mut self, bytes: usize) {
+        self.offset += bytes;
+        while let Some(first) = self.frames.front() {
+            let whole = first.len() + 1;
+            if self.offset < whole {
+                return;
+            }
+            self.offset -= whole;
+            self.frames.pop_front();
+            self.done += 1;
+        }
     }
 }
 
@@ -150,3 +373,6 @@ impl std::fmt::Debug for LinkWriter {
         f.write_str("LinkWriter")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,5 +11,6 @@ pub mod link;
 pub mod socket;
 pub mod stdio;
 pub mod store;
+pub mod task;
 
-pub use link::{Link, LinkEvent, LinkReader, LinkSender, LinkWriter};
+pub use link::{Link, LinkCloser, LinkEvent, LinkReader, LinkSender, LinkWriter};

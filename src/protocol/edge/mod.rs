@@ -2,8 +2,21 @@
 //!
 //! `lift` right after parsing, `downgrade` right before writing, for both roles. Raw where nothing
 //! changes: a payload is only opened where a table says that a member must go, come or change for
-//! the revision at hand, and everything else is spliced from its own text.
+//! the revision at hand, and everything else is spliced from its own text. Whether a payload has to
+//! be opened is first asked of its bytes: a name that is not in them needs no spelling.
 //! Called by the sessions and by nobody else.
+//!
+//! Reading order: the tables `methods` and `fields`, then the steps, one per file.
+
+pub mod keys;
+pub mod methods;
+
+mod content;
+mod errors;
+mod fields;
+pub mod lifecycle;
+mod requests;
+mod results;
 
 use super::jsonrpc::{Method, RawJson, RpcError};
 use super::revision::Revision;
@@ -15,31 +28,139 @@ use super::revision::Revision;
 /// results of the methods that have them, cache hints (H-17, H-18, H-21); for a legacy host it takes
 /// out what that revision lacks, also inside list items and content blocks (H-04, H-53, H-54, H-60).
 pub fn downgrade_result(
-    _revision: Revision,
-    _method: &Method,
-    _result: &RawJson,
-    _own_info: &RawJson,
+    revision: Revision,
+    method: &Method,
+    result: &RawJson,
+    own_info: &RawJson,
 ) -> RawJson {
-    todo!()
+    results::downgrade(revision, method.as_str(), result, own_info)
 }
 
 /// Spells an error for a host of `revision` (H-30: codes of another era become this one's).
-pub fn downgrade_error(_revision: Revision, _method: &Method, _error: &RpcError) -> RpcError {
-    todo!()
+pub fn downgrade_error(revision: Revision, method: &Method, error: &RpcError) -> RpcError {
+    errors::downgrade(revision, method.as_str(), error)
 }
 
 /// Reads a result that an upstream of `revision` gave to `method` into newest shape.
-pub fn lift_result(_revision: Revision, _method: &Method, _result: RawJson) -> RawJson {
-    todo!()
+pub fn lift_result(revision: Revision, _method: &Method, result: RawJson) -> RawJson {
+    results::lift(revision, result)
+}
+
+/// Reads an error of an upstream of `revision` into newest shape: not found is -32602.
+pub fn lift_error(revision: Revision, error: RpcError) -> RpcError {
+    errors::lift(revision, error)
 }
 
 /// Spells newest-shape request parameters for an upstream of `revision`. `meta` is set by the
-/// session: progress token, and for a modern upstream the request envelope.
+/// session: progress token, and for a modern upstream the request envelope
+/// ([`lifecycle::request_meta`]).
 pub fn downgrade_params(
-    _revision: Revision,
-    _method: &Method,
-    _params: &RawJson,
-    _meta: &[(&'static str, RawJson)],
+    revision: Revision,
+    method: &Method,
+    params: &RawJson,
+    meta: &[(&'static str, RawJson)],
 ) -> RawJson {
-    todo!()
+    requests::downgrade(revision, method.as_str(), params, meta)
 }
+
+/// Reads the parameters of a host's request into newest shape, and takes the envelope out of them.
+/// An error is the answer to the request (H-11, H-13, H-14).
+pub fn lift_params(params: Option<&RawJson>) -> Result<Lifted, RpcError> {
+    requests::lift(params)
+}
+
+/// Reads the envelope of a request and leaves the parameters alone. `None` where there is no modern
+/// key at all, which is a legacy request (H-13).
+pub fn read_envelope(params: Option<&RawJson>) -> Result<Option<Envelope>, RpcError> {
+    requests::read_envelope(params)
+}
+
+/// Reads a log level, of `logging/setLevel` or an envelope; the error lists those that exist (H-14).
+pub fn read_log_level(level: &RawJson) -> Result<LogLevel, RpcError> {
+    requests::log_level(level, "`level`")
+}
+
+/// The revisions we speak, newest first, as `server/discover` and -32022 list them.
+pub fn supported() -> Vec<&'static str> {
+    Revision::ALL.iter().rev().map(|revision| revision.as_str()).collect()
+}
+
+/// What a modern request says of itself and its sender; for this request only (H-15).
+#[derive(Debug, Clone)]
+pub struct Envelope {
+    /// The revision it is written in.
+    pub revision: Revision,
+    /// What its sender can do.
+    pub capabilities: RawJson,
+    /// Who its sender says it is: a label, nothing more (H-16).
+    pub info: Option<RawJson>,
+    /// The least level of log messages it wants; none where it is absent (H-41).
+    pub log_level: Option<LogLevel>,
+}
+
+/// Parameters with the envelope taken out.
+#[derive(Debug, Clone)]
+pub struct Lifted {
+    /// What is left; `{}` where there were none. Other `_meta` keys stay.
+    pub params: RawJson,
+    /// The envelope of a modern request.
+    pub envelope: Option<Envelope>,
+    /// The progress token as it was written, where there is a usable one (F37).
+    pub progress_token: Option<RawJson>,
+}
+
+impl Lifted {
+    fn plain(params: RawJson) -> Self {
+        Self { params, envelope: None, progress_token: None }
+    }
+}
+
+/// The levels of log messages, least first; the same eight in all revisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "the names are those of RFC 5424")]
+pub enum LogLevel {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+impl LogLevel {
+    /// All of them, least first.
+    pub const ALL: [Self; 8] = [
+        Self::Debug,
+        Self::Info,
+        Self::Notice,
+        Self::Warning,
+        Self::Error,
+        Self::Critical,
+        Self::Alert,
+        Self::Emergency,
+    ];
+
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+
+    /// The level of this name, exactly as the schema spells it.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -72,10 +72,39 @@ impl RpcError {
         Self { code: code.number(), message: message.into(), data: None }
     }
 
+    /// Reads what a peer sent as an error. Whatever it is, it ends the call: what does not fit the
+    /// schema is carried as text, under the code for internal errors where it has no usable one.
+    pub fn read(raw: &RawJson) -> Self {
+        let Ok(members) = super::Object::read(raw) else {
+            let message = raw.text().unwrap_or_else(|| raw.as_str().to_owned());
+            return Self::new(Code::InternalError, message);
+        };
+        let code = members.get("code").and_then(whole_number);
+        let message = members
+            .get("message")
+            .map(|message| message.text().unwrap_or_else(|| message.as_str().to_owned()));
+        Self {
+            code: code.unwrap_or(Code::InternalError.number()),
+            message: message.unwrap_or_default(),
+            data: members.get("data").cloned(),
+        }
+    }
+
     /// The same with data.
     #[must_use]
     pub fn with_data(mut self, data: RawJson) -> Self {
         self.data = Some(data);
         self
     }
+}
+
+/// An integer by value, also where it is written with a fraction of zero.
+fn whole_number(raw: &RawJson) -> Option<i64> {
+    let exact = raw.read::<i64>().ok();
+    exact.or_else(|| {
+        let value = raw.read::<f64>().ok()?;
+        #[expect(clippy::cast_possible_truncation, reason = "checked to be small and whole")]
+        let whole = (value.fract() == 0.0 && value.abs() < 1e15).then_some(value as i64);
+        whole
+    })
 }

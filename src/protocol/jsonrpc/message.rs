@@ -5,55 +5,61 @@ use std::fmt;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use super::raw::put_text;
 use super::{Id, RawJson, RpcError};
 
 /// A method name. Known ones are static, so that comparing and cloning them costs nothing.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Method(Cow<'static, str>);
 
-/// Method names that some part of mcpx mentions.
-const KNOWN: &[&str] = &[
-    "initialize",
-    "notifications/initialized",
-    "server/discover",
-    "ping",
-    "tools/list",
-    "tools/call",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "prompts/list",
-    "prompts/get",
-    "completion/complete",
-    "logging/setLevel",
-    "subscriptions/listen",
-    "tasks/get",
-    "tasks/update",
-    "tasks/cancel",
-    "tasks/list",
-    "tasks/result",
-    "elicitation/create",
-    "sampling/createMessage",
-    "roots/list",
-    "notifications/cancelled",
-    "notifications/progress",
-    "notifications/message",
-    "notifications/tools/list_changed",
-    "notifications/prompts/list_changed",
-    "notifications/resources/list_changed",
-    "notifications/resources/updated",
-    "notifications/roots/list_changed",
-];
+macro_rules! known_methods {
+    ($($name:literal)*) => {
+        /// The static text of a method name that some part of mcpx mentions.
+        fn known(name: &str) -> Option<&'static str> {
+            match name { $($name => Some($name),)* _ => None }
+        }
+    };
+}
+
+known_methods! {
+    "initialize"
+    "notifications/initialized"
+    "server/discover"
+    "ping"
+    "tools/list"
+    "tools/call"
+    "resources/list"
+    "resources/templates/list"
+    "resources/read"
+    "resources/subscribe"
+    "resources/unsubscribe"
+    "prompts/list"
+    "prompts/get"
+    "completion/complete"
+    "logging/setLevel"
+    "subscriptions/listen"
+    "tasks/get"
+    "tasks/update"
+    "tasks/cancel"
+    "tasks/list"
+    "tasks/result"
+    "elicitation/create"
+    "sampling/createMessage"
+    "roots/list"
+    "notifications/cancelled"
+    "notifications/progress"
+    "notifications/message"
+    "notifications/tools/list_changed"
+    "notifications/prompts/list_changed"
+    "notifications/resources/list_changed"
+    "notifications/resources/updated"
+    "notifications/roots/list_changed"
+}
 
 impl Method {
     /// A method by name.
     pub fn new(name: &str) -> Self {
-        match KNOWN.iter().find(|known| **known == name) {
-            Some(known) => Self(Cow::Borrowed(known)),
-            None => Self(Cow::Owned(name.to_owned())),
-        }
+        known(name).map_or_else(|| Self(Cow::Owned(name.to_owned())), Self::known)
     }
 
     /// A method known when this program was written.
@@ -136,10 +142,22 @@ fn put_member(out: &mut BytesMut, name: &[u8], value: &[u8]) {
 }
 
 fn put_method(out: &mut BytesMut, method: &Method, params: Option<&RawJson>) {
-    put_member(out, b"method", RawJson::write(method.as_str()).as_bytes());
+    out.extend_from_slice(b",\"method\":");
+    put_text(out, method.as_str());
     if let Some(params) = params {
         put_member(out, b"params", params.as_bytes());
     }
+}
+
+fn put_error(out: &mut BytesMut, error: &RpcError) {
+    put_member(out, b"error", b"{\"code\":");
+    out.extend_from_slice(error.code.to_string().as_bytes());
+    out.extend_from_slice(b",\"message\":");
+    put_text(out, &error.message);
+    if let Some(data) = &error.data {
+        put_member(out, b"data", data.as_bytes());
+    }
+    out.put_u8(b'}');
 }
 
 impl Request {
@@ -148,8 +166,7 @@ impl Request {
         let mut out = start(self.params.as_ref().map_or(0, RawJson::len));
         put_member(&mut out, b"id", self.id.as_raw().as_bytes());
         put_method(&mut out, &self.method, self.params.as_ref());
-        out.put_u8(b'}');
-        one_line(out.freeze())
+        finish(out)
     }
 }
 
@@ -158,8 +175,7 @@ impl Notification {
     pub fn to_frame(&self) -> Bytes {
         let mut out = start(self.params.as_ref().map_or(0, RawJson::len));
         put_method(&mut out, &self.method, self.params.as_ref());
-        out.put_u8(b'}');
-        one_line(out.freeze())
+        finish(out)
     }
 }
 
@@ -170,10 +186,17 @@ impl Response {
         put_member(&mut out, b"id", self.id.as_ref().map_or("null", Id::as_raw).as_bytes());
         match &self.outcome {
             Ok(result) => put_member(&mut out, b"result", result.as_bytes()),
-            Err(error) => put_member(&mut out, b"error", RawJson::write(error).as_bytes()),
+            Err(error) => put_error(&mut out, error),
         }
-        out.put_u8(b'}');
-        one_line(out.freeze())
+        finish(out)
+    }
+
+    /// An error whose request could not be told, without an `id` member: since 2025-11-25 the
+    /// schema has the id of an error optional, and never null.
+    pub fn to_frame_without_id(error: &RpcError) -> Bytes {
+        let mut out = start(0);
+        put_error(&mut out, error);
+        finish(out)
     }
 }
 
@@ -188,15 +211,50 @@ impl Message {
     }
 }
 
-/// Payloads that came over HTTP may hold line ends between tokens, which would break a line
-/// protocol. Inside strings JSON has none, so a blank in their place changes nothing.
-fn one_line(frame: Bytes) -> Bytes {
-    if memchr::memchr2(b'\n', b'\r', &frame).is_none() {
-        return frame;
+/// Closes the object. Payloads that came over HTTP may hold line ends between tokens, which would
+/// break a line protocol; inside strings JSON has none, so a blank in their place changes nothing.
+fn finish(mut out: BytesMut) -> Bytes {
+    out.put_u8(b'}');
+    if memchr::memchr2(b'\n', b'\r', &out).is_some() {
+        for byte in out.iter_mut().filter(|byte| matches!(**byte, b'\n' | b'\r')) {
+            *byte = b' ';
+        }
     }
-    let mut bytes = BytesMut::from(frame);
-    for byte in bytes.iter_mut().filter(|byte| matches!(**byte, b'\n' | b'\r')) {
-        *byte = b' ';
+    out.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::jsonrpc::Code;
+
+    fn raw(text: &'static str) -> RawJson {
+        RawJson::parse(Bytes::from_static(text.as_bytes())).unwrap()
     }
-    bytes.freeze()
+
+    /// F02: escapes stay, line ends between tokens become blanks.
+    #[test]
+    fn f02_frames_have_one_line() {
+        let outcome = Ok(raw("{\r\n\"text\" :\n\"a\\r\\n\"}"));
+        let frame = Response { id: Some(Id::number(1)), outcome }.to_frame();
+        assert_eq!(frame, r#"{"jsonrpc":"2.0","id":1,"result":{  "text" : "a\r\n"}}"#.as_bytes());
+    }
+
+    #[test]
+    fn errors_are_written_with_their_data() {
+        let error = RpcError::new(Code::InvalidParams, "a \"b\"").with_data(raw(r#"{"x":1e2}"#));
+        let frame = Response { id: Some(Id::text("q")), outcome: Err(error.clone()) }.to_frame();
+        let expected = r#"{"jsonrpc":"2.0","id":"q","error":{"code":-32602,"message":"a \"b\"","data":{"x":1e2}}}"#;
+        assert_eq!(frame, expected.as_bytes());
+        let frame = Response::to_frame_without_id(&error);
+        assert!(frame.starts_with(br#"{"jsonrpc":"2.0","error":"#));
+    }
+
+    #[test]
+    fn methods_compare_by_name() {
+        assert_eq!(Method::new("tools/call"), Method::known("tools/call"));
+        assert_eq!(Method::new("x/\"y\"").as_str(), "x/\"y\"");
+        let notification = Notification { method: Method::new("x/\"y\""), params: None };
+        assert_eq!(notification.to_frame(), br#"{"jsonrpc":"2.0","method":"x/\"y\""}"#.as_slice());
+    }
 }

@@ -7,10 +7,11 @@ mod object;
 mod parse;
 mod raw;
 pub mod scan;
+pub(crate) mod skim;
 
 pub use code::{Code, RpcError};
 pub use id::{BadId, Id};
 pub use message::{Message, Method, Notification, Request, Response};
 pub use object::Object;
-pub use parse::{Incoming, Malformed, parse};
+pub use parse::{Incoming, Malformed, parse, parse_noting, salvage_id};
 pub use raw::{BadJson, RawJson};

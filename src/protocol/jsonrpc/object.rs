@@ -2,13 +2,11 @@
 //! other member keeps its text, its place and its duplicates.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use serde::de::{Deserializer as _, MapAccess, Visitor};
-use serde_json::value::RawValue;
 
 use super::RawJson;
+use super::skim::Members;
 
 /// The members of an object in the order they came.
 #[derive(Debug, Clone, Default)]
@@ -16,25 +14,59 @@ pub struct Object {
     members: Vec<(Key, RawJson)>,
 }
 
-/// A member's name, unescaped. (Escapes in keys are rare; re-escaping keeps the meaning.)
-type Key = Cow<'static, str>;
+/// A member's name. One that came keeps its text, so that it is written as it was read.
+#[derive(Debug, Clone)]
+enum Key {
+    /// One of ours.
+    Own(Cow<'static, str>),
+    /// As it came, with quotes and without escapes.
+    Plain(Bytes),
+    /// As it came, with quotes, and what its escapes mean.
+    Escaped(Bytes, String),
+}
 
-struct Members<'a>(&'a Bytes);
-
-impl<'de> Visitor<'de> for Members<'_> {
-    type Value = Vec<(Key, RawJson)>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
+impl Key {
+    fn read(raw: Bytes) -> Self {
+        if memchr::memchr(b'\\', &raw).is_none() {
+            return Self::Plain(raw);
+        }
+        let name = super::raw::text_of(&raw).unwrap_or_default();
+        Self::Escaped(raw, name)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
-        while let Some(key) = map.next_key::<String>()? {
-            let value: &'de RawValue = map.next_value()?;
-            members.push((Cow::Owned(key), RawJson::slice_of(self.0, value)));
+    fn name(&self) -> &str {
+        match self {
+            Self::Own(name) => name,
+            Self::Plain(raw) => {
+                let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
+                std::str::from_utf8(inner).unwrap_or_default()
+            }
+            Self::Escaped(_, name) => name,
         }
-        Ok(members)
+    }
+
+    fn is(&self, name: &str) -> bool {
+        match self {
+            Self::Own(own) => own == name,
+            Self::Plain(raw) => {
+                raw.len() == name.len() + 2 && raw.get(1..=name.len()) == Some(name.as_bytes())
+            }
+            Self::Escaped(_, own) => own == name,
+        }
+    }
+
+    fn write(&self, out: &mut BytesMut) {
+        match self {
+            Self::Own(name) => super::raw::put_text(out, name),
+            Self::Plain(raw) | Self::Escaped(raw, _) => out.extend_from_slice(raw),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Own(name) => name.len() + 2,
+            Self::Plain(raw) | Self::Escaped(raw, _) => raw.len(),
+        }
     }
 }
 
@@ -47,9 +79,18 @@ impl Object {
     /// Opens `raw`; an error where it is no object.
     pub fn read(raw: &RawJson) -> Result<Self, serde_json::Error> {
         let text = raw.bytes();
-        let mut deserializer = serde_json::Deserializer::from_slice(&text);
-        let members = deserializer.deserialize_map(Members(&text))?;
-        Ok(Self { members })
+        let mut walk = Members::new(&text);
+        let mut members = Vec::new();
+        for member in walk.by_ref() {
+            let key = Key::read(text.slice(member.key.0..member.key.1));
+            let value = RawJson::trusted(text.slice(member.value.0..member.value.1));
+            members.push((key, value));
+        }
+        if walk.is_done() {
+            Ok(Self { members })
+        } else {
+            Err(<serde_json::Error as serde::de::Error>::custom("not an object"))
+        }
     }
 
     /// Opens `raw`, taking anything that is no object for an empty one.
@@ -59,12 +100,12 @@ impl Object {
 
     /// The last member named `key`, as JSON readers do with duplicates.
     pub fn get(&self, key: &str) -> Option<&RawJson> {
-        self.members.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
+        self.members.iter().rev().find(|(name, _)| name.is(key)).map(|(_, value)| value)
     }
 
     /// The member `key` where it is a string.
     pub fn get_str(&self, key: &str) -> Option<String> {
-        self.get(key)?.read().ok()
+        self.get(key)?.text()
     }
 
     /// Whether there is a member `key`.
@@ -75,8 +116,8 @@ impl Object {
     /// Takes out every member named `key` and returns the last.
     pub fn remove(&mut self, key: &str) -> Option<RawJson> {
         let mut removed = None;
-        self.members.retain_mut(|(name, value)| {
-            let goes = name == key;
+        self.members.retain(|(name, value)| {
+            let goes = name.is(key);
             if goes {
                 removed = Some(value.clone());
             }
@@ -88,9 +129,9 @@ impl Object {
     /// Sets `key` in the place it has, or at the end.
     pub fn set(&mut self, key: impl Into<Cow<'static, str>>, value: RawJson) {
         let key = key.into();
-        match self.members.iter_mut().rev().find(|(name, _)| *name == key) {
+        match self.members.iter_mut().rev().find(|(name, _)| name.is(&key)) {
             Some((_, old)) => *old = value,
-            None => self.members.push((key, value)),
+            None => self.members.push((Key::Own(key), value)),
         }
     }
 
@@ -98,18 +139,18 @@ impl Object {
     pub fn set_default(&mut self, key: impl Into<Cow<'static, str>>, value: RawJson) {
         let key = key.into();
         if !self.contains(&key) {
-            self.members.push((key, value));
+            self.members.push((Key::Own(key), value));
         }
     }
 
     /// Keeps the members for which `keep` says so.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &RawJson) -> bool) {
-        self.members.retain(|(name, value)| keep(name, value));
+        self.members.retain(|(name, value)| keep(name.name(), value));
     }
 
     /// The members in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RawJson)> {
-        self.members.iter().map(|(name, value)| (name.as_ref(), value))
+        self.members.iter().map(|(name, value)| (name.name(), value))
     }
 
     /// How many members there are.
@@ -125,14 +166,14 @@ impl Object {
     /// Writes the object; every value as the text it came in.
     pub fn write(&self) -> RawJson {
         let size: usize =
-            self.members.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
+            self.members.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
         let mut out = BytesMut::with_capacity(size + 2);
         out.put_u8(b'{');
         for (index, (name, value)) in self.members.iter().enumerate() {
             if index > 0 {
                 out.put_u8(b',');
             }
-            out.extend_from_slice(RawJson::write(name.as_ref()).as_bytes());
+            name.write(&mut out);
             out.put_u8(b':');
             out.extend_from_slice(value.as_bytes());
         }
@@ -160,5 +201,27 @@ mod tests {
             r#"{"z":12345678901234567890123,"a":[1e2,-0, 0.10],"s":"\ud800\u00e9","z":1,"new":true}"#
         );
         assert_eq!(object.get("z").unwrap().as_str(), "1");
+    }
+
+    /// F10: keys with escapes, also with half a surrogate pair, are found and written as they came.
+    #[test]
+    fn f10_keys_keep_their_escapes() {
+        let text = r#"{"\u005fmeta":1,"a\udcafb":2,"c\/d":3}"#;
+        let mut object = Object::read(&raw(text)).unwrap();
+        assert_eq!(object.get("_meta").unwrap().as_str(), "1");
+        assert_eq!(object.get("c/d").unwrap().as_str(), "3");
+        assert_eq!(object.write().as_str(), text);
+        object.set("_meta", raw("7"));
+        assert_eq!(object.write().as_str(), r#"{"\u005fmeta":7,"a\udcafb":2,"c\/d":3}"#);
+        object.remove("_meta");
+        assert_eq!(object.len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for text in ["[]", "1", "\"{}\"", "null"] {
+            assert!(Object::read(&raw(text)).is_err(), "{text}");
+        }
+        assert!(Object::read_or_empty(Some(&raw("[1]"))).is_empty());
     }
 }

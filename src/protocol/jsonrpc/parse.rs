@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde::de::Deserializer;
 use serde_json::value::RawValue;
 
+use super::skim::Members;
 use super::{BadId, Id, Message, Method, Notification, RawJson, Request, Response, RpcError};
 
 /// What a frame held.
@@ -76,8 +77,36 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Parses one frame. A byte order mark and white space around the value are taken silently (F03).
+/// Parses one frame. A byte order mark and white space around the value are taken silently (F03),
+/// bytes that are no UTF-8 are replaced by U+FFFD (F09); see [`parse_noting`] to hear of those.
 pub fn parse(frame: &Bytes) -> Result<Incoming, Malformed> {
+    parse_noting(frame).0
+}
+
+/// [`parse`], and whether bytes had to be replaced, so that the caller can warn once per peer.
+///
+/// The repair stands here and not in the line decoder because the JSON parser checks the encoding
+/// anyway: a frame that is right, which is nearly every one, is not looked at twice.
+pub fn parse_noting(frame: &Bytes) -> (Result<Incoming, Malformed>, bool) {
+    let outcome = parse_strict(frame);
+    if !matches!(outcome, Err(Malformed::NotJson(_))) || std::str::from_utf8(frame).is_ok() {
+        return (outcome, false);
+    }
+    let repaired = Bytes::from(String::from_utf8_lossy(frame).into_owned());
+    (parse_strict(&repaired), true)
+}
+
+/// Reads the id of a frame that is no JSON as a whole: cut off or broken further on.
+pub fn salvage_id(frame: &[u8]) -> Option<Id> {
+    let text = trim(frame);
+    let found = Members::new(text)
+        .find(|member| text.get(member.key.0..member.key.1) == Some(b"\"id\""))?;
+    let raw = std::str::from_utf8(text.get(found.value.0..found.value.1)?).ok()?;
+    serde_json::from_str::<&RawValue>(raw).ok()?;
+    Id::from_raw(raw).ok()
+}
+
+fn parse_strict(frame: &Bytes) -> Result<Incoming, Malformed> {
     let text = frame.slice_ref(trim(frame));
     match text.first() {
         Some(b'{') => object(&text).map(Incoming::One),
@@ -131,11 +160,10 @@ fn object(text: &Bytes) -> Result<Message, Malformed> {
         };
     }
     let outcome = match (envelope.result, envelope.error) {
+        // Peers in the manner of JSON-RPC 1.0 write the member that does not apply as null.
+        (Some(result), Some(error)) if error.get() == "null" => Ok(slice(result)),
+        (_, Some(error)) => Err(RpcError::read(&slice(error))),
         (Some(result), None) => Ok(slice(result)),
-        (_, Some(error)) => match serde_json::from_str::<RpcError>(error.get()) {
-            Ok(error) => Err(error),
-            Err(_) => return Err(Malformed::NoKind { id: id.and_then(Result::ok) }),
-        },
         (None, None) => return Err(Malformed::NoKind { id: id.and_then(Result::ok) }),
     };
     match id {
@@ -200,5 +228,57 @@ mod tests {
     fn f03_mark_and_white_space() {
         let text = "\u{feff}{\"jsonrpc\":\"2.0\",\r\"id\":1,\"result\":{}}\r";
         assert!(matches!(one(text), Ok(Message::Response(_))));
+    }
+
+    /// F09: bad bytes inside a result are replaced and the answer arrives; noise stays noise.
+    #[test]
+    fn f09_invalid_utf8() {
+        let mut line =
+            br#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":""#.to_vec();
+        line.extend_from_slice(b"\xC7\xD1 ok\"}]}}");
+        let (outcome, replaced) = parse_noting(&Bytes::from(line));
+        assert!(replaced);
+        let Ok(Incoming::One(Message::Response(response))) = outcome else { panic!("no response") };
+        assert_eq!(response.id.unwrap().as_raw(), "7");
+        assert!(response.outcome.unwrap().as_str().contains("\u{fffd}\u{fffd} ok"));
+        assert!(matches!(parse(&Bytes::from_static(b"\xff start")), Err(Malformed::NotJson(_))));
+        let clean = Bytes::from_static("{\"jsonrpc\":\"2.0\",\"method\":\"é\"}".as_bytes());
+        assert!(!parse_noting(&clean).1);
+    }
+
+    /// F10: an error whose text cannot be held by Rust still answers its call.
+    #[test]
+    fn f10_errors_are_read_whatever_they_hold() {
+        for (error, code) in [
+            (r#"{"code":-32000,"message":"a\udcafb"}"#, -32000),
+            (r#"{"code":-32000.0,"message":"x"}"#, -32000),
+            (r#"{"code":"E_FAIL","message":null}"#, -32603),
+            (r#""just text""#, -32603),
+        ] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
+            let Message::Response(response) = one(&text).unwrap() else { panic!("no response") };
+            assert_eq!(response.outcome.unwrap_err().code, code, "{text}");
+        }
+        let text = r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#;
+        assert!(matches!(one(text), Ok(Message::Response(Response { outcome: Ok(_), .. }))));
+    }
+
+    /// F14: ids that are none make an invalid request, never a notification.
+    #[test]
+    fn f14_bad_ids() {
+        for id in ["null", "1.5", "true", "{}", "[1]"] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+            assert!(matches!(one(&text), Err(Malformed::Id(_))), "{id}");
+        }
+    }
+
+    #[test]
+    fn ids_of_broken_frames() {
+        let salvaged = |text: &str| salvage_id(text.as_bytes()).map(|id| id.as_raw().to_owned());
+        assert_eq!(salvaged(r#"{"jsonrpc":"2.0","id":"a1","params":{"#).as_deref(), Some("\"a1\""));
+        assert_eq!(salvaged("\u{feff}{\"id\":3,,}").as_deref(), Some("3"));
+        for text in ["", "[", r#"{"params":{"id":4}"#, r#"{"id":nope,"x":1}"#, "{\"id\":3x}"] {
+            assert_eq!(salvaged(text), None, "{text}");
+        }
     }
 }

@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use bytes::Bytes;
-use serde::de::DeserializeOwned;
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -99,8 +99,73 @@ impl RawJson {
 
     /// The member `key` where it is a string, unescaped.
     pub fn member_str(&self, key: &str) -> Option<String> {
-        self.member(key)?.read().ok()
+        self.member(key)?.text()
     }
+
+    /// The elements of an array, each as it stands; `None` where this is no array.
+    pub fn elements(&self) -> Option<Vec<Self>> {
+        let mut walk = super::skim::Elements::new(&self.0);
+        let elements = walk.by_ref().map(|(start, end)| Self(self.0.slice(start..end))).collect();
+        walk.is_done().then_some(elements)
+    }
+
+    /// An array of `elements`, each as it stands.
+    pub fn array<'a>(elements: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut out = BytesMut::new();
+        out.put_u8(b'[');
+        for element in elements {
+            if out.len() > 1 {
+                out.put_u8(b',');
+            }
+            out.extend_from_slice(element.as_bytes());
+        }
+        out.put_u8(b']');
+        Self(out.freeze())
+    }
+
+    /// The value of a string, unescaped; half a surrogate pair, which JSON can write and Rust cannot
+    /// hold, becomes U+FFFD (F10). `None` where this is no string.
+    pub fn text(&self) -> Option<String> {
+        text_of(&self.0)
+    }
+
+    /// The same value in memory of its own. What is kept for long must not be a slice of a read
+    /// buffer, of which it would hold the whole.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self(Bytes::copy_from_slice(&self.0))
+    }
+}
+
+/// The value of the JSON string `raw`, as [`RawJson::text`].
+pub(super) fn text_of(raw: &[u8]) -> Option<String> {
+    struct Text;
+    impl Visitor<'_> for Text {
+        type Value = String;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+
+        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<String, E> {
+            Ok(String::from_utf8_lossy(bytes).into_owned())
+        }
+    }
+    if raw.first() != Some(&b'"') {
+        return None;
+    }
+    serde_json::Deserializer::from_slice(raw).deserialize_bytes(Text).ok()
+}
+
+/// Writes `text` as a JSON string.
+pub(super) fn put_text(out: &mut BytesMut, text: &str) {
+    if text.bytes().any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+        out.extend_from_slice(RawJson::write(text).as_bytes());
+        return;
+    }
+    out.put_u8(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.put_u8(b'"');
 }
 
 impl fmt::Debug for RawJson {
@@ -123,5 +188,42 @@ impl<'de> Deserialize<'de> for RawJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         Ok(Self(Bytes::from(String::from(Box::<str>::from(raw)).into_bytes())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &'static str) -> RawJson {
+        RawJson::parse(Bytes::from_static(text.as_bytes())).unwrap()
+    }
+
+    /// F10: a lone surrogate stays as written in raw text and never makes text unreadable.
+    #[test]
+    fn f10_lone_surrogates() {
+        let value = raw(r#"{"text":"a\udcafb","pair":"\ud83d\ude00"}"#);
+        assert_eq!(value.as_str(), r#"{"text":"a\udcafb","pair":"\ud83d\ude00"}"#);
+        assert_eq!(value.member_str("pair").unwrap(), "\u{1f600}");
+        let text = value.member_str("text").unwrap();
+        assert!(text.starts_with('a') && text.ends_with('b') && text.contains('\u{fffd}'));
+    }
+
+    #[test]
+    fn arrays_keep_their_elements() {
+        let value = raw(r#"[ 1e2 , {"a" : [1]},"x" ]"#);
+        let elements = value.elements().unwrap();
+        assert_eq!(RawJson::array(&elements).as_str(), r#"[1e2,{"a" : [1]},"x"]"#);
+        assert!(raw("{}").elements().is_none());
+        assert_eq!(RawJson::array([]).as_str(), "[]");
+    }
+
+    #[test]
+    fn own_text_is_escaped_where_it_must_be() {
+        for text in ["plain", "a\"b", "tab\t", "back\\slash", "世界"] {
+            let mut out = BytesMut::new();
+            put_text(&mut out, text);
+            assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+        }
     }
 }

@@ -1,0 +1,92 @@
+//! Error codes of one era in the words of the other (H-30, R-03).
+
+use crate::protocol::jsonrpc::{Code, RpcError};
+use crate::protocol::revision::Revision;
+
+/// 2025-11-25 only: a URL elicitation has to come first.
+const URL_ELICITATION_REQUIRED: i64 = -32042;
+
+/// Codes that only the specification may give a meaning to (2026-07-28 base page).
+const RESERVED: std::ops::RangeInclusive<i64> = -32099..=-32020;
+
+/// See [`super::downgrade_error`].
+pub(super) fn downgrade(revision: Revision, method: &str, error: &RpcError) -> RpcError {
+    let mut error = error.clone();
+    let code = Code::from_number(error.code);
+    if revision.is_modern() {
+        if code == Some(Code::ResourceNotFound) {
+            error.code = Code::InvalidParams.number();
+        } else if RESERVED.contains(&error.code) && code.is_none() {
+            // A code of another revision or of nobody: this one must not be sent on.
+            error.code = Code::InternalError.number();
+        }
+        return error;
+    }
+    let not_found = method == "resources/read"
+        && code == Some(Code::InvalidParams)
+        && error.data.as_ref().is_some_and(|data| data.member("uri").is_some());
+    if not_found {
+        error.code = Code::ResourceNotFound.number();
+    }
+    let modern_only = matches!(
+        code,
+        Some(Code::HeaderMismatch | Code::MissingCapability | Code::UnsupportedRevision)
+    );
+    let foreign = error.code == URL_ELICITATION_REQUIRED && revision != Revision::V2025_11_25;
+    if modern_only || foreign {
+        error.code = Code::InternalError.number();
+    }
+    error
+}
+
+/// See [`super::lift_error`].
+pub(super) fn lift(revision: Revision, mut error: RpcError) -> RpcError {
+    if !revision.is_modern() && error.code == Code::ResourceNotFound.number() {
+        error.code = Code::InvalidParams.number();
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::jsonrpc::RawJson;
+
+    fn code(revision: Revision, method: &str, code: i64, data: Option<&str>) -> i64 {
+        let data = data.map(|text| RawJson::parse(text.to_owned().into()).unwrap());
+        downgrade(revision, method, &RpcError { code, message: String::new(), data }).code
+    }
+
+    #[test]
+    fn r03_not_found_by_era() {
+        let uri = Some(r#"{"uri":"x"}"#);
+        for revision in Revision::ALL {
+            let expected = if revision.is_modern() { -32602 } else { -32002 };
+            assert_eq!(code(revision, "resources/read", -32602, uri), expected);
+            assert_eq!(code(revision, "resources/read", -32002, uri), expected);
+            assert_eq!(code(revision, "tools/call", -32602, uri), -32602);
+            assert_eq!(code(revision, "resources/read", -32602, None), -32602);
+        }
+        let lifted = lift(Revision::V2024_11_05, RpcError::new(Code::ResourceNotFound, "x"));
+        assert_eq!(lifted.code, -32602);
+    }
+
+    /// H-30: no revision sees a code that it does not have, and vendors' own codes pass.
+    #[test]
+    fn h30_sweep() {
+        for revision in Revision::ALL {
+            for known in Code::ALL {
+                let sent = code(revision, "tools/call", known.number(), None);
+                let reserved = RESERVED.contains(&sent);
+                assert!(!reserved || revision.is_modern(), "{revision} {sent}");
+                assert!(sent != -32002 || !revision.is_modern(), "{revision} {sent}");
+            }
+            for vendor in [-32000, -32001, 7, -1, 0] {
+                assert_eq!(code(revision, "tools/call", vendor, None), vendor);
+            }
+            let url = code(revision, "tools/call", -32042, None);
+            assert_eq!(url == -32042, revision == Revision::V2025_11_25);
+        }
+        assert_eq!(code(Revision::NEWEST, "tools/call", -32050, None), -32603);
+    }
+}

@@ -1,0 +1,260 @@
+//! Results: newest shape to a host's revision, and an upstream's to newest shape.
+
+use bytes::{BufMut, BytesMut};
+
+use super::content;
+use super::fields::{Shape, foreign_names, spell, spell_each};
+use super::keys::{
+    AUDIO, META, OUTPUT_SCHEMA, RESOURCE_LINK, RESULT_TYPE, SCOPE, SERVER_INFO, SERVER_INFO_KEY,
+    STRUCTURED, TTL,
+};
+use super::methods::is_cacheable;
+use crate::protocol::jsonrpc::skim::has_escaped_ascii;
+use crate::protocol::jsonrpc::{Object, RawJson};
+use crate::protocol::revision::Revision;
+
+/// What a result of a method holds that revisions spell differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Body {
+    /// `content` blocks and `structuredContent`.
+    Call,
+    /// `messages`, each with a content block.
+    Messages,
+    /// A list of items of this shape under this key.
+    Items(&'static str, Shape),
+    /// Nothing.
+    Plain,
+}
+
+fn body(method: &str) -> Body {
+    match method {
+        // A 2025-11-25 host fetches the result of a task with `tasks/result`.
+        "tools/call" | "tasks/result" => Body::Call,
+        "prompts/get" => Body::Messages,
+        "tools/list" => Body::Items("tools", Shape::Tool),
+        "prompts/list" => Body::Items("prompts", Shape::Prompt),
+        "resources/list" => Body::Items("resources", Shape::Resource),
+        "resources/templates/list" => Body::Items("resourceTemplates", Shape::ResourceTemplate),
+        "resources/read" => Body::Items("contents", Shape::Contents),
+        _ => Body::Plain,
+    }
+}
+
+/// See [`super::downgrade_result`]. Order: the body first, then the envelope, because the hints of
+/// the envelope depend on `resultType` and on nothing in the body.
+pub(super) fn downgrade(
+    revision: Revision,
+    method: &str,
+    result: &RawJson,
+    own_info: &RawJson,
+) -> RawJson {
+    if !result.is_object() {
+        return result.clone();
+    }
+    let text = result.as_bytes();
+    // A key may hide behind escapes; that is looked for once, and then everything is opened.
+    let escaped = has_escaped_ascii(text);
+    let body = body(method);
+    let body_changes = escaped || body_may_change(revision, body, text);
+    let hints = is_cacheable(method);
+    if revision.is_modern() {
+        let stamped = escaped || META.is_in(text) || RESULT_TYPE.is_in(text);
+        if !body_changes && !stamped && !hints {
+            return splice_stamp(text, own_info);
+        }
+        let mut object = Object::read_or_empty(Some(result));
+        spell_body(revision, body, &mut object);
+        stamp(&mut object, hints, own_info);
+        return object.write();
+    }
+    let envelope_changes = RESULT_TYPE.is_in(text)
+        || SERVER_INFO_KEY.is_in(text)
+        || (hints && (TTL.is_in(text) || SCOPE.is_in(text)));
+    if !body_changes && !envelope_changes {
+        return result.clone();
+    }
+    let mut object = Object::read_or_empty(Some(result));
+    let changed = spell_body(revision, body, &mut object) | unstamp(&mut object, hints);
+    if changed { object.write() } else { result.clone() }
+}
+
+/// See [`super::lift_result`].
+pub(super) fn lift(revision: Revision, result: RawJson) -> RawJson {
+    // A modern result is newest shape. A legacy one has no `resultType`; a member of that name is
+    // the server's own and must not be taken for the real one further on.
+    if revision.is_modern() || !RESULT_TYPE.may_be_in(result.as_bytes()) {
+        return result;
+    }
+    let Ok(mut object) = Object::read(&result) else { return result };
+    if object.remove("resultType").is_some() { object.write() } else { result }
+}
+
+/// Whether the body of a result may have to be opened; a wrong `true` costs time only.
+fn body_may_change(revision: Revision, body: Body, text: &[u8]) -> bool {
+    let any = |names: &[&str]| {
+        names.iter().any(|name| memchr::memmem::find(text, name.as_bytes()).is_some())
+    };
+    match body {
+        Body::Plain => false,
+        Body::Call | Body::Messages if revision >= Revision::V2025_11_25 => {
+            body == Body::Call && !revision.is_modern() && structured_may_change(text)
+        }
+        Body::Call | Body::Messages if revision >= Revision::V2025_06_18 => {
+            structured_may_change(text) || (RESOURCE_LINK.is_in(text) && any(&["icons\""]))
+        }
+        Body::Call | Body::Messages => {
+            META.is_in(text)
+                || STRUCTURED.is_in(text)
+                || RESOURCE_LINK.is_in(text)
+                || (revision < Revision::V2025_03_26 && AUDIO.is_in(text))
+                || any(&["lastModified\""])
+        }
+        Body::Items(_, shape) => {
+            any(&foreign_names(shape, revision))
+                || (shape == Shape::Tool && !revision.is_modern() && OUTPUT_SCHEMA.is_in(text))
+        }
+    }
+}
+
+/// Whether a `structuredContent` of another kind than an object may be there.
+fn structured_may_change(text: &[u8]) -> bool {
+    STRUCTURED.find_iter(text).any(|at| {
+        let rest = text.get(at + "structuredContent\"".len()..).unwrap_or_default();
+        let value = rest.trim_ascii_start().strip_prefix(b":").unwrap_or_default();
+        value.trim_ascii_start().first() != Some(&b'{')
+    })
+}
+
+/// Spells the body; says whether anything changed.
+fn spell_body(revision: Revision, body: Body, object: &mut Object) -> bool {
+    match body {
+        Body::Plain => false,
+        Body::Call => {
+            let changed = replace(object, "content", |list| {
+                spell_each(list, |item| content::block(revision, item))
+            });
+            structured(revision, object) | changed
+        }
+        Body::Messages => replace(object, "messages", |list| {
+            spell_each(list, |message| {
+                let mut message = Object::read(message).ok()?;
+                replace(&mut message, "content", |block| content::block(revision, block))
+                    .then(|| message.write())
+            })
+        }),
+        Body::Items(key, shape) => replace(object, key, |list| {
+            spell_each(list, |item| {
+                let spelled = spell(shape, revision, item);
+                if shape == Shape::Tool && !revision.is_modern() {
+                    let tool = spelled.as_ref().unwrap_or(item);
+                    return without_odd_output_schema(tool).or(spelled);
+                }
+                spelled
+            })
+        }),
+    }
+}
+
+fn replace(
+    object: &mut Object,
+    key: &'static str,
+    step: impl FnOnce(&RawJson) -> Option<RawJson>,
+) -> bool {
+    let Some(spelled) = object.get(key).and_then(step) else { return false };
+    object.set(key, spelled);
+    true
+}
+
+/// H-53, H-54, F42. Before 2025-06-18 there is no structured content: it becomes text. Until
+/// 2025-11-25 it must be an object, and other values become text, too: wrapping them would need the
+/// output schema wrapped with them, and references inside that schema would point at nothing.
+/// `null` is a value like any other. Where a text block says the same already, none is added.
+fn structured(revision: Revision, object: &mut Object) -> bool {
+    let Some(value) = object.get("structuredContent") else { return false };
+    let allowed = revision.is_modern() || (revision >= Revision::V2025_06_18 && value.is_object());
+    if allowed {
+        return false;
+    }
+    let Some(value) = object.remove("structuredContent") else { return false };
+    let present = object.get("content").filter(|content| !content.is_null());
+    let Some(mut blocks) = present.map_or_else(|| Some(Vec::new()), RawJson::elements) else {
+        // `content` is no list: what the upstream meant is not ours to say, so it stays.
+        return true;
+    };
+    if !blocks.iter().any(|block| says(block, &value)) {
+        blocks.push(content::text(value.as_str()));
+        object.set("content", RawJson::array(&blocks));
+    }
+    true
+}
+
+/// Whether `block` is a text block with the JSON text of `value`, however it is spaced.
+fn says(block: &RawJson, value: &RawJson) -> bool {
+    let Some(text) = block.member_str("text") else { return false };
+    let parsed = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).ok();
+    text == value.as_str()
+        || parsed(text.as_bytes()).is_some_and(|read| Some(read) == parsed(value.as_bytes()))
+}
+
+/// H-53: an output schema whose root is no object is not allowed before 2026-07-28 and goes, as the
+/// values it describes become text.
+fn without_odd_output_schema(tool: &RawJson) -> Option<RawJson> {
+    let mut tool = Object::read(tool).ok()?;
+    let schema = tool.get("outputSchema")?;
+    if schema.member_str("type").as_deref() == Some("object") {
+        return None;
+    }
+    tool.remove("outputSchema");
+    Some(tool.write())
+}
+
+/// The members that only 2026-07-28 has on results (H-17, H-18, H-21).
+fn unstamp(object: &mut Object, hints: bool) -> bool {
+    let mut changed = object.remove("resultType").is_some();
+    if hints {
+        changed |= object.remove("ttlMs").is_some();
+        changed |= object.remove("cacheScope").is_some();
+    }
+    let Some(Ok(mut meta)) = object.get("_meta").map(Object::read) else { return changed };
+    if meta.remove(SERVER_INFO).is_none() {
+        return changed;
+    }
+    if meta.is_empty() {
+        object.remove("_meta");
+    } else {
+        object.set("_meta", meta.write());
+    }
+    true
+}
+
+/// H-17, H-18, H-21: kind of result, identity, and on complete results of the methods that have
+/// them the cache hints. A host of ours speaks to mcpx, so an upstream's identity gives way to ours.
+fn stamp(object: &mut Object, hints: bool, own_info: &RawJson) {
+    let kind = object.get_str("resultType").unwrap_or_else(|| {
+        object.set("resultType", RawJson::write("complete"));
+        "complete".to_owned()
+    });
+    if hints && kind == "complete" {
+        object.set_default("ttlMs", RawJson::write(&0));
+        object.set_default("cacheScope", RawJson::write("private"));
+    }
+    let mut meta = Object::read_or_empty(object.get("_meta"));
+    meta.set(SERVER_INFO, own_info.clone());
+    object.set("_meta", meta.write());
+}
+
+/// [`stamp`] without opening: both members go before the others.
+fn splice_stamp(text: &[u8], own_info: &RawJson) -> RawJson {
+    let rest = text.get(1..).unwrap_or_default();
+    let mut out = BytesMut::with_capacity(text.len() + own_info.len() + 96);
+    out.extend_from_slice(b"{\"resultType\":\"complete\",\"_meta\":{\"");
+    out.extend_from_slice(SERVER_INFO.as_bytes());
+    out.extend_from_slice(b"\":");
+    out.extend_from_slice(own_info.as_bytes());
+    out.put_u8(b'}');
+    if rest.trim_ascii_start().first() != Some(&b'}') {
+        out.put_u8(b',');
+    }
+    out.extend_from_slice(rest);
+    RawJson::trusted(out.freeze())
+}

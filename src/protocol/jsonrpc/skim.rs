@@ -1,0 +1,303 @@
+//! Finds where values end in text that has been checked already.
+//!
+//! A [`super::RawJson`] is valid JSON, so opening one needs no second check of every byte: strings
+//! are skipped with `memchr`, containers by counting brackets. On text that is *not* valid the
+//! functions return `None` at the latest at its end, which is what reading the id of a broken frame
+//! relies on.
+
+use memchr::{memchr2, memmem};
+
+/// One member of an object: where its key stands (with quotes) and where its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// Start and end of the key, quotes included.
+    pub(crate) key: (usize, usize),
+    /// Start and end of the value.
+    pub(crate) value: (usize, usize),
+}
+
+/// Walks the members of the object that `text` is, white space around it allowed.
+#[derive(Debug)]
+pub(crate) struct Members<'a> {
+    text: &'a [u8],
+    at: usize,
+    state: State,
+}
+
+/// Walks the elements of the array that `text` is; yields start and end of each.
+#[derive(Debug)]
+pub(crate) struct Elements<'a> {
+    text: &'a [u8],
+    at: usize,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing was read yet.
+    Start,
+    /// Between two members or elements.
+    Inside,
+    /// The closing bracket was read.
+    Done,
+    /// The text is not what it should be.
+    Broken,
+}
+
+impl<'a> Members<'a> {
+    pub(crate) fn new(text: &'a [u8]) -> Self {
+        Self { text, at: 0, state: State::Start }
+    }
+
+    /// Whether the object was read to its end.
+    pub(crate) fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    fn step(&mut self) -> Option<Option<Member>> {
+        let Some(at) = separator(self.text, self.at, &mut self.state, b'{', b'}')? else {
+            return Some(None);
+        };
+        let key_end = string_end(self.text, at)?;
+        let colon = blanks(self.text, key_end);
+        if self.text.get(colon) != Some(&b':') {
+            return None;
+        }
+        let start = blanks(self.text, colon + 1);
+        let end = value_end(self.text, start)?;
+        self.at = end;
+        Some(Some(Member { key: (at, key_end), value: (start, end) }))
+    }
+}
+
+impl Iterator for Members<'_> {
+    type Item = Member;
+
+    fn next(&mut self) -> Option<Member> {
+        if matches!(self.state, State::Done | State::Broken) {
+            return None;
+        }
+        self.step().unwrap_or_else(|| {
+            self.state = State::Broken;
+            None
+        })
+    }
+}
+
+impl<'a> Elements<'a> {
+    pub(crate) fn new(text: &'a [u8]) -> Self {
+        Self { text, at: 0, state: State::Start }
+    }
+
+    /// Whether the array was read to its end.
+    pub(crate) fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    fn step(&mut self) -> Option<Option<(usize, usize)>> {
+        let Some(at) = separator(self.text, self.at, &mut self.state, b'[', b']')? else {
+            return Some(None);
+        };
+        let end = value_end(self.text, at)?;
+        self.at = end;
+        Some(Some((at, end)))
+    }
+}
+
+impl Iterator for Elements<'_> {
+    type Item = (usize, usize);
+
+    fn next(&mut self) -> Option<(usize, usize)> {
+        if matches!(self.state, State::Done | State::Broken) {
+            return None;
+        }
+        self.step().unwrap_or_else(|| {
+            self.state = State::Broken;
+            None
+        })
+    }
+}
+
+/// Passes the opening bracket or a comma; `Some(None)` at the closing bracket.
+fn separator(
+    text: &[u8],
+    at: usize,
+    state: &mut State,
+    open: u8,
+    close: u8,
+) -> Option<Option<usize>> {
+    let mut at = blanks(text, at);
+    match (*state, *text.get(at)?) {
+        (State::Start, byte) if byte == open => {
+            at = blanks(text, at + 1);
+            if text.get(at) == Some(&close) {
+                *state = State::Done;
+                return Some(None);
+            }
+        }
+        (State::Inside, b',') => at = blanks(text, at + 1),
+        (State::Inside, byte) if byte == close => {
+            *state = State::Done;
+            return Some(None);
+        }
+        _ => return None,
+    }
+    *state = State::Inside;
+    Some(Some(at))
+}
+
+fn blanks(text: &[u8], mut at: usize) -> usize {
+    while matches!(text.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+        at += 1;
+    }
+    at
+}
+
+/// The position after the string that starts, with its quote, at `at`.
+fn string_end(text: &[u8], at: usize) -> Option<usize> {
+    if text.get(at) != Some(&b'"') {
+        return None;
+    }
+    let mut at = at + 1;
+    loop {
+        at += memchr2(b'"', b'\\', text.get(at..)?)?;
+        match text.get(at)? {
+            b'"' => return Some(at + 1),
+            _ => at += 2,
+        }
+    }
+}
+
+/// The position after the value that starts at `at`.
+fn value_end(text: &[u8], at: usize) -> Option<usize> {
+    match text.get(at)? {
+        b'"' => string_end(text, at),
+        b'{' | b'[' => container_end(text, at),
+        b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
+            let rest = text.get(at..)?;
+            let length = rest
+                .iter()
+                .position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r'))
+                .unwrap_or(rest.len());
+            Some(at + length)
+        }
+        _ => None,
+    }
+}
+
+fn container_end(text: &[u8], mut at: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    loop {
+        match text.get(at)? {
+            b'"' => {
+                at = string_end(text, at)?;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}
+
+/// A name that may stand as a key in some text, looked for without opening the text.
+///
+/// No answer of [`Self::may_be_in`] is ever a wrong `false`; a wrong `true` only costs an opening.
+#[derive(Debug)]
+pub(crate) struct KeyFinder(memmem::Finder<'static>);
+
+impl KeyFinder {
+    /// `quoted` is the name with its closing quote, `_meta"`: inside a string that quote would be
+    /// escaped, so values hardly ever match.
+    pub(crate) fn new(quoted: &'static str) -> Self {
+        Self(memmem::Finder::new(quoted.as_bytes()))
+    }
+
+    /// Whether `text` may have the key.
+    pub(crate) fn may_be_in(&self, text: &[u8]) -> bool {
+        self.0.find(text).is_some() || has_escaped_ascii(text)
+    }
+
+    /// Whether `text` has the name without escapes; for callers that look for escapes once.
+    pub(crate) fn is_in(&self, text: &[u8]) -> bool {
+        self.0.find(text).is_some()
+    }
+
+    /// Where the name stands, as it is written.
+    pub(crate) fn find_iter<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+        self.0.find_iter(text)
+    }
+}
+
+/// Whether some printable ASCII character is written as `\u00XX`, as a key's letter may be.
+pub(crate) fn has_escaped_ascii(text: &[u8]) -> bool {
+    memmem::find_iter(text, br"\u00").any(|at| matches!(text.get(at + 4), Some(b'2'..=b'7')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(text: &str) -> (Vec<(&str, &str)>, bool) {
+        let mut walk = Members::new(text.as_bytes());
+        let found = walk
+            .by_ref()
+            .map(|member| {
+                (&text[member.key.0..member.key.1], &text[member.value.0..member.value.1])
+            })
+            .collect();
+        (found, walk.is_done())
+    }
+
+    #[test]
+    fn members_of_valid_text() {
+        let text = r#" { "a" : 1e2 ,"b\"}":"x\\","c":[{"d":"]}"},[]], "e":{}, "f":-0,"g":null } "#;
+        let (found, done) = members(text);
+        assert!(done);
+        let expected = [
+            (r#""a""#, "1e2"),
+            (r#""b\"}""#, r#""x\\""#),
+            (r#""c""#, r#"[{"d":"]}"},[]]"#),
+            (r#""e""#, "{}"),
+            (r#""f""#, "-0"),
+            (r#""g""#, "null"),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(members("{ }"), (vec![], true));
+    }
+
+    #[test]
+    fn broken_text_gives_what_came_before() {
+        assert_eq!(
+            members(r#"{"id":5,"method":"x","params":{"a":"#).0,
+            [(r#""id""#, "5"), (r#""method""#, r#""x""#)]
+        );
+        for text in
+            ["", "[", "{", "{\"a", "{\"a\"", "{\"a\":", "{\"a\":\"", "{\"a\":1 2", "{]", "7"]
+        {
+            assert!(!members(text).1, "{text}");
+        }
+    }
+
+    #[test]
+    fn elements() {
+        let text = r#"[1, "a,b" ,{"x":[2]},[]]"#;
+        let mut walk = Elements::new(text.as_bytes());
+        let found: Vec<&str> = walk.by_ref().map(|(start, end)| &text[start..end]).collect();
+        assert_eq!(found, ["1", r#""a,b""#, r#"{"x":[2]}"#, "[]"]);
+        assert!(walk.is_done());
+        assert!(!Elements::new(b"[1,").any(|_| false));
+    }
+
+    #[test]
+    fn keys_are_found_also_when_escaped() {
+        let finder = KeyFinder::new("_meta\"");
+        assert!(finder.may_be_in(br#"{"_meta":{}}"#));
+        assert!(finder.may_be_in(br#"{"\u005fmeta":{}}"#));
+        assert!(!finder.may_be_in(br#"{"text":"\"_meta\" \u00e9"}"#));
+    }
+}

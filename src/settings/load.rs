@@ -1,0 +1,210 @@
+//! Loading: all layers and server tables to [`Settings`], or every mistake at once.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::layers::{Layer, Resolved, Sources};
+use super::mistake::{Mistake, Place};
+use super::parse;
+use super::servers::{self, ServerDef, ServerDraft};
+use super::typed::Settings;
+
+/// A configuration in force, with where each part of it came from.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// As the program uses it.
+    pub settings: Arc<Settings>,
+    /// Every setting with its origin.
+    pub resolved: Resolved,
+    /// Where each of `settings.servers` is defined; `None` for the built-in one.
+    pub server_places: Vec<Option<Place>>,
+    /// The files that were read, weakest first.
+    pub files: Vec<PathBuf>,
+    /// What was left out rather than refused: run-time values that no longer fit.
+    pub warnings: Vec<Mistake>,
+}
+
+impl Settings {
+    /// Reads every layer. `program` is this program's own file, for the built-in upstream.
+    pub fn load(sources: &Sources, program: &Path) -> Result<Loaded, Vec<Mistake>> {
+        let mut mistakes = Vec::new();
+        let mut warnings = Vec::new();
+        let mut layers = vec![parse::defaults()?];
+        let mut drafts: Vec<ServerDraft> = Vec::new();
+        let mut files = Vec::new();
+        for (layer, path) in sources.files() {
+            if let Some(content) = parse::read_file(&path, layer, &mut mistakes) {
+                layers.push(content.values);
+                content.servers.into_iter().for_each(|draft| place_server(&mut drafts, draft));
+            }
+            files.push(path);
+        }
+        layers.push(parse::read_variables(&sources.variables, &mut mistakes));
+        layers.push(parse::read_flags(&sources.flags, &mut mistakes));
+        layers.push(parse::read_runtime(&sources.runtime, &mut warnings));
+        servers::check_names(&drafts, &mut mistakes);
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let resolved = Resolved::merge(&layers).map_err(|mistake| vec![mistake])?;
+        let (settings, server_places) = assemble(&resolved, drafts, program);
+        Ok(Loaded { settings: Arc::new(settings), resolved, server_places, files, warnings })
+    }
+
+    /// The built-in values and the built-in upstream alone: what tests and broken configurations
+    /// start from.
+    pub fn defaults(program: &Path) -> Result<Loaded, Vec<Mistake>> {
+        Self::load(&Sources::default(), program)
+    }
+}
+
+/// A later file's table of the same key takes the earlier one's place as a whole.
+fn place_server(drafts: &mut Vec<ServerDraft>, draft: ServerDraft) {
+    match drafts.iter_mut().find(|earlier| earlier.def.key == draft.def.key) {
+        Some(earlier) => *earlier = draft,
+        None => drafts.push(draft),
+    }
+}
+
+fn assemble(
+    resolved: &Resolved,
+    drafts: Vec<ServerDraft>,
+    program: &Path,
+) -> (Settings, Vec<Option<Place>>) {
+    let mut settings = Settings::of_values(resolved);
+    if drafts.is_empty() {
+        settings.servers = vec![Arc::new(ServerDef::demo(program))];
+        return (settings, vec![None]);
+    }
+    let places = drafts.iter().map(|draft| Some(draft.place.clone())).collect();
+    let max = settings.pool.max;
+    settings.servers = drafts.into_iter().map(|draft| Arc::new(draft.finish(max))).collect();
+    (settings, places)
+}
+
+/// Settings whose value is in a later layer than `layer` are not changed by a change there; for
+/// telling people why a value they set does not count.
+pub fn overruled_by(loaded: &Loaded, key: &str, layer: Layer) -> Option<String> {
+    let in_force = loaded.resolved.get(key)?;
+    (in_force.origin.layer > layer).then(|| in_force.origin.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::layers::FlagValue;
+
+    fn write(path: &Path, text: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "a test writes its own input")]
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn origin(loaded: &Loaded, key: &str) -> String {
+        let in_force = loaded.resolved.get(key).unwrap();
+        format!("{} from {}", in_force.value, in_force.origin)
+    }
+
+    #[test]
+    fn every_layer_is_read_and_each_value_knows_its_origin() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        write(&root.join("etc/config.toml"), "[pool]\nqueue = 1\nin_flight = 1\npark_after = 1\n");
+        write(&root.join("user/config.toml"), "[pool]\nin_flight = 2\npark_after = 2\nmax = 2\n");
+        write(&root.join("user/conf.d/10-x.json"), "{\"pool\": {\"park_after\": 3, \"max\": 3}}");
+        let sources = Sources {
+            system: Some(root.join("etc")),
+            user: Some(root.join("user")),
+            file: None,
+            variables: vec![("MCPX_POOL_MAX".to_owned(), "4".to_owned())],
+            flags: vec![FlagValue {
+                flag: "--set".to_owned(),
+                key: "call.idle_timeout".to_owned(),
+                text: "1m".to_owned(),
+            }],
+            runtime: vec![("call.total_timeout".to_owned(), "2m".to_owned())],
+        };
+        let loaded = Settings::load(&sources, Path::new("/bin/mcpx")).unwrap();
+        let root = root.display();
+        for (key, expected) in [
+            ("pool.queue", format!("1 from {root}/etc/config.toml:2:1")),
+            ("pool.in_flight", format!("2 from {root}/user/config.toml:2:1")),
+            ("pool.park_after", format!("3 from {root}/user/conf.d/10-x.json:1:11")),
+            ("pool.max", "4 from environment variable MCPX_POOL_MAX".to_owned()),
+            ("call.idle_timeout", "1m from --set".to_owned()),
+            ("call.total_timeout", "2m from set at run time".to_owned()),
+            ("shim.grace", "30s from default".to_owned()),
+        ] {
+            assert_eq!(origin(&loaded, key), expected);
+        }
+        assert_eq!(loaded.settings.pool.max, 4);
+        assert_eq!(loaded.files.len(), 3);
+        assert!(overruled_by(&loaded, "pool.max", Layer::User).unwrap().contains("MCPX_POOL_MAX"));
+        assert_eq!(overruled_by(&loaded, "shim.grace", Layer::User), None);
+    }
+
+    #[test]
+    fn mistakes_of_all_layers_come_together_and_run_time_values_only_warn() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("c.toml");
+        write(&file, "[pool]\nqeue = 1\n[servers.a]\ncommand = \"a\"\nscop = \"global\"\n");
+        let sources = Sources {
+            file: Some(file),
+            variables: vec![("MCPX_POOL_MAX".to_owned(), "none".to_owned())],
+            runtime: vec![("gone.key".to_owned(), "1".to_owned())],
+            ..Sources::default()
+        };
+        assert_eq!(Settings::load(&sources, Path::new("/bin/mcpx")).unwrap_err().len(), 3);
+        let sources = Sources {
+            runtime: vec![("gone.key".to_owned(), "1".to_owned())],
+            ..Sources::default()
+        };
+        assert_eq!(Settings::load(&sources, Path::new("x")).unwrap().warnings.len(), 1);
+    }
+
+    #[test]
+    fn the_demo_upstream_stands_in_for_none_and_only_for_none() {
+        let loaded = Settings::defaults(Path::new("/opt/a$b/mcpx")).unwrap();
+        let demo = loaded.settings.servers.first().unwrap();
+        assert!(demo.builtin);
+        assert_eq!(demo.command, ["/opt/a$$b/mcpx", "demo-server"]);
+
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("c.toml");
+        write(&file, "[servers.zeta]\ncommand = \"z\"\n[servers.Alpha]\ncommand = \"a\"\n");
+        let sources = Sources { file: Some(file), ..Sources::default() };
+        let loaded = Settings::load(&sources, Path::new("/bin/mcpx")).unwrap();
+        let keys: Vec<_> = loaded.settings.servers.iter().map(|def| def.key.as_str()).collect();
+        assert_eq!(keys, ["zeta", "Alpha"]);
+    }
+
+    #[test]
+    fn a_later_layer_replaces_a_server_as_a_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        write(&root.join("etc/config.toml"), "[servers.a]\ncommand = \"old\"\nmax = 5\n");
+        write(&root.join("user/config.toml"), "[servers.a]\ncommand = \"new\"\n");
+        let sources = Sources {
+            system: Some(root.join("etc")),
+            user: Some(root.join("user")),
+            ..Sources::default()
+        };
+        let loaded = Settings::load(&sources, Path::new("/bin/mcpx")).unwrap();
+        let def = loaded.settings.servers.first().unwrap();
+        assert_eq!(
+            (loaded.settings.servers.len(), def.command.first().unwrap().as_str()),
+            (1, "new")
+        );
+        assert_eq!(def.max, 1);
+    }
+
+    #[test]
+    fn the_file_that_was_named_must_be_there() {
+        let sources =
+            Sources { file: Some(PathBuf::from("/nowhere/c.toml")), ..Sources::default() };
+        let mistakes = Settings::load(&sources, Path::new("x")).unwrap_err();
+        assert!(
+            mistakes.first().unwrap().to_string().starts_with("/nowhere/c.toml: cannot be read")
+        );
+    }
+}

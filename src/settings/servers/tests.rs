@@ -1,0 +1,135 @@
+//! Tests of server tables.
+
+use super::*;
+
+fn read_all(text: &str) -> Result<Vec<ServerDef>, Vec<String>> {
+    let source = SourceText::new(Path::new("/etc/x/c.toml"), text);
+    let mut mistakes = Vec::new();
+    let content = crate::settings::parse::read_source(
+        &source,
+        crate::settings::layers::Layer::User,
+        &mut mistakes,
+    );
+    check_names(&content.servers, &mut mistakes);
+    if mistakes.is_empty() {
+        Ok(content.servers.into_iter().map(|draft| draft.finish(3)).collect())
+    } else {
+        Err(mistakes.iter().map(ToString::to_string).collect())
+    }
+}
+
+fn only_mistake(text: &str) -> String {
+    let mistakes = read_all(text).unwrap_err();
+    assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+    mistakes.into_iter().next().unwrap()
+}
+
+#[test]
+fn a_full_table_is_read() {
+    let text = r#"
+[servers.GitHub]
+command = ["npx", "-y"]
+args = ["@scope/server"]
+env = { GITHUB_TOKEN = "${env:GITHUB_TOKEN}", EMPTY = "", EQ = "a=b" }
+cwd = "."
+scope = "session"
+max = 2
+protocol = "Legacy"
+revision = "2025-06-18"
+idleTimeout = "90m"
+expose = "both"
+prefix = "gh"
+namespace = "hub"
+"#;
+    let servers = read_all(text).unwrap();
+    let def = servers.first().unwrap();
+    assert_eq!(def.key, "GitHub");
+    assert_eq!(def.namespace, "hub");
+    assert_eq!(def.command, ["npx", "-y", "@scope/server"]);
+    assert_eq!(def.env.get("EQ").map(String::as_str), Some("a=b"));
+    assert_eq!(def.base, Path::new("/etc/x"));
+    assert_eq!((def.scope, def.max), (Scope::Session, 2));
+    assert_eq!(def.protocol, Some(Preference::PreferInitialize));
+    assert_eq!(def.revision.map(Revision::as_str), Some("2025-06-18"));
+    assert_eq!(def.idle_timeout, Some(Duration::from_mins(90)));
+    assert_eq!(def.expose, Some(ExposeMode::Both));
+    assert_eq!(def.prefix.as_deref(), Some("gh"));
+}
+
+#[test]
+fn max_is_one_for_everybody_unless_said() {
+    let text = "[servers.a]\ncommand = \"a\"\nscope = \"global\"\n[servers.b]\ncommand = \"b\"\n\
+                [servers.c]\ncommand = \"c\"\nscope = \"global\"\nmax = 4\n";
+    let max: Vec<_> = read_all(text).unwrap().iter().map(|def| def.max).collect();
+    assert_eq!(max, [1, 3, 4]);
+}
+
+#[test]
+fn namespaces_come_from_keys_and_clashes_are_refused_with_both_names() {
+    let mistake = only_mistake(
+        "[servers.\"Google Sheets\"]\ncommand = \"a\"\n[servers.\"Google/Sheets\"]\ncommand = \"b\"\n",
+    );
+    assert!(mistake.starts_with("/etc/x/c.toml:3:10: "), "{mistake}");
+    assert!(mistake.contains("`Google Sheets` (at /etc/x/c.toml:1:10)"), "{mistake}");
+    assert!(mistake.contains("`Google/Sheets`"), "{mistake}");
+    let text = "[servers.a]\ncommand = \"a\"\nprefix = \"\"\n[servers.b]\ncommand = \"b\"\nprefix = \"\"\n";
+    assert!(only_mistake(text).contains("the same prefix \"\""));
+    let own = only_mistake("[servers.mcpx]\ncommand = \"a\"\n");
+    assert!(own.contains("mcpx's own tools"), "{own}");
+}
+
+#[test]
+fn every_mistake_of_a_table_is_named() {
+    let text = r#"
+[servers.a]
+comand = ["x"]
+scope = "everybody"
+max = 0
+revision = "2025-06-19"
+env = { N = 1 }
+idle_timeout = 600
+"#;
+    let mistakes = read_all(text).unwrap_err();
+    let expected = [
+        ":3:1: server `a`: unknown key `comand`; did you mean `command`?",
+        ":4:9: server `a`: `scope`: \"everybody\" is not one of global, project, session, call",
+        ":5:7: server `a`: `max` is a whole number from 1, found 0",
+        ":6:12: server `a`: `revision`: \"2025-06-19\" is not one of 2024-11-05",
+        ":7:13: server `a`: `env.N` is text, found a number",
+        ":8:16: server `a`: `idle_timeout`: a time needs its unit, for example \"600s\"",
+        ":2:10: server `a`: has no `command`",
+    ];
+    assert_eq!(mistakes.len(), expected.len(), "{mistakes:#?}");
+    for (mistake, expected) in mistakes.iter().zip(expected) {
+        assert!(mistake.contains(expected), "{mistake} should say {expected}");
+    }
+}
+
+#[test]
+fn a_remote_server_is_refused_clearly_and_once() {
+    let text = "[servers.docs]\nurl = \"https://docs.example/mcp\"\nheaders = { A = \"b\" }\n";
+    assert!(only_mistake(text).contains("not supported by this version"));
+}
+
+#[test]
+fn a_command_line_as_one_text_is_refused_with_the_list_to_write() {
+    let mistake = only_mistake("[servers.a]\ncommand = \"npx -y server\"\n");
+    assert!(mistake.ends_with("[\"npx\", \"-y\", \"server\"]"), "{mistake}");
+    assert!(only_mistake("[servers.a]\ncommand = []\n").contains("names no program"));
+}
+
+#[test]
+fn contradictions_and_bad_references_are_refused() {
+    let text =
+        "[servers.a]\ncommand = \"a\"\nrevision = \"2025-06-18\"\nprotocol = \"force-discover\"\n";
+    assert!(only_mistake(text).contains("can never be agreed"));
+    let text = "[servers.a]\ncommand = \"a\"\nenv = { T = \"${env:TOKEN\" }\n";
+    let mistake = only_mistake(text);
+    assert!(mistake.contains(":3:13: server `a`: `env.T`: "), "{mistake}");
+}
+
+#[test]
+fn labels_towards_hosts_are_taken_as_written_or_refused() {
+    let text = "[servers.a]\ncommand = \"a\"\nnamespace = \"My Server\"\n";
+    assert!(only_mistake(text).contains("would do"), "{}", only_mistake(text));
+}
