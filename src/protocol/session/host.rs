@@ -24,7 +24,7 @@ use crate::protocol::jsonrpc::{
     Code, Id, Incoming, Malformed, Message, Method, Notification, RawJson, Request, Response,
     RpcError, parse_noting, salvage_id,
 };
-use crate::protocol::model::tool_result;
+use crate::protocol::model::{implementation, tool_result};
 use crate::protocol::revision::Revision;
 
 /// What mcpx says of itself to hosts, and the limits of a host session.
@@ -530,13 +530,7 @@ impl HostSession {
 
     fn introduce(&mut self, peer: &Peer) {
         self.stage = Stage::Introduced;
-        let label = peer.name().map_or_else(
-            || "unknown".to_owned(),
-            |name| match peer.info.as_ref().and_then(|info| info.member_str("version")) {
-                Some(version) => format!("{name} {version}"),
-                None => name,
-            },
-        );
+        let label = implementation::label(peer.info.as_ref());
         let event = HostEvent::Opened { label, revision: peer.revision.to_string() };
         self.outputs.push_back(HostOutput::Event(event));
     }
