@@ -169,7 +169,7 @@ async fn a_dead_peer_ends_the_writer() {
 
 #[tokio::test]
 async fn a_head_read_before_comes_first() {
-    let head = Bytes::from_static(b"one\ntw");
+    let head = b"one\ntw";
     let mut link = Link::with_head(head, &b"o\n"[..], tokio::io::sink(), LIMITS);
     assert_eq!(frame(link.reader.next().await), "one");
     assert_eq!(frame(link.reader.next().await), "two");
