@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "tests write their programs")]
+
 use std::os::unix::fs::PermissionsExt;
 
 use bytes::Bytes;
@@ -73,7 +75,7 @@ async fn an_echo_goes_through_and_the_child_leaves_at_the_end_of_its_stdin() {
 #[tokio::test]
 async fn the_environment_is_what_is_given_and_the_marker() {
     let mut child = spawn(&spec("env", &[])).unwrap();
-    let mut lines = vec![frame(&mut child).await, frame(&mut child).await];
+    let mut lines = [frame(&mut child).await, frame(&mut child).await];
     lines.sort();
     assert!(lines[0].starts_with(b"MCPX_SPAWN="));
     assert!(lines[1].starts_with(b"PATH="));
