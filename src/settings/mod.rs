@@ -4,6 +4,7 @@
 //! [`defs`]; nothing else holds a policy number. Code receives the narrowed structs of [`typed`].
 
 pub mod defs;
+pub mod generated;
 pub mod layers;
 pub mod load;
 pub mod mistake;

@@ -290,8 +290,8 @@ impl ChildHandle {
     }
 
     /// Walks the ladder to its end and reaps; afterwards no process of the group, and none that
-    /// carries the marker, is left. The link's sender must have been dropped for stdin to close;
-    /// the handle closes it in any case.
+    /// carries the marker, is left. The link's writer has to be running or dropped for stdin to
+    /// close; its senders need not be gone.
     pub async fn stop(mut self, ladder: StopLadder) -> ExitReport {
         self.stdin.close();
         let mut rung = "stdin";

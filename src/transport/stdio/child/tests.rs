@@ -304,8 +304,9 @@ async fn what_a_killed_daemon_left_is_found_and_ended() {
 async fn a_clean_stop_takes_the_record_out() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = Ledger::open(folder.path()).unwrap();
-    let child = spawn_recorded(&spec("cat", &[]), Some(&ledger)).unwrap();
-    child.handle.stop(SLOW).await;
+    let Child { handle, link, .. } = spawn_recorded(&spec("cat", &[]), Some(&ledger)).unwrap();
+    drop(link);
+    handle.stop(SLOW).await;
     ledger.close();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
