@@ -146,6 +146,11 @@ impl CatalogHandle {
         Arc::clone(&self.shared.snapshot.borrow())
     }
 
+    /// What a host sees now in pass-through mode.
+    pub fn view(&self, expose: &ExposeSettings) -> Arc<View> {
+        self.snapshot().passthrough(expose)
+    }
+
     /// Wakes when there is another one.
     pub fn watch(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.shared.snapshot.subscribe()
@@ -182,12 +187,8 @@ impl CatalogHandle {
         self.snapshot().by_key(key).map(|server| server.listing.clone())
     }
 
-    /// Whether nobody has tried to read this server's list yet.
-    pub fn is_unlisted(&self, key: &str) -> bool {
-        self.listing(key) == Some(Listing::Never)
-    }
-
-    /// Resolves when somebody has, or the server is not configured any more.
+    /// Resolves when somebody has tried to read this server's list, or it is not configured any
+    /// more.
     pub(super) async fn until_listed(&self, key: &str) {
         let listed = |snapshot: &Arc<Snapshot>| {
             snapshot.by_key(key).is_none_or(|server| server.listing != Listing::Never)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::{CatalogServer, ToolRecord};
+use super::{CatalogServer, Listing, ToolRecord};
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::settings::ExposeMode;
 use crate::settings::typed::ExposeSettings;
@@ -14,11 +14,11 @@ use crate::settings::typed::ExposeSettings;
 /// See the module.
 #[derive(Debug)]
 pub struct View {
-    /// Sorted by server and then by name.
-    pub tools: Vec<ViewTool>,
-    /// Differs where a host would see a difference (F38).
-    pub digest: [u8; 32],
+    tools: Vec<ViewTool>,
+    digest: [u8; 32],
     by_name: HashMap<String, usize>,
+    waits: bool,
+    everything: bool,
 }
 
 /// One tool as a host sees it.
@@ -31,19 +31,25 @@ pub struct ViewTool {
     /// Whose it is.
     pub server: Arc<CatalogServer>,
     /// The tool under its name for hosts, otherwise as it came.
-    pub raw: RawJson,
+    pub definition: RawJson,
 }
 
 impl View {
     /// The tools of all servers whose mode shows them. Bare names where exactly one server is
     /// exposed and its prefix is empty; with several, an empty prefix means the namespace.
     pub fn passthrough(servers: &[Arc<CatalogServer>], expose: &ExposeSettings) -> Self {
-        let exposed: Vec<_> = servers
-            .iter()
-            .filter(|server| server.def.expose.unwrap_or(expose.mode) != ExposeMode::Core)
-            .collect();
+        let mode = |server: &CatalogServer| server.def.expose.unwrap_or(expose.mode);
+        let exposed: Vec<_> =
+            servers.iter().filter(|server| mode(server) != ExposeMode::Core).collect();
         let alone = exposed.len() == 1;
-        let mut view = Self { tools: Vec::new(), digest: [0; 32], by_name: HashMap::new() };
+        let mut view = Self {
+            tools: Vec::new(),
+            digest: [0; 32],
+            by_name: HashMap::new(),
+            waits: exposed.iter().any(|server| server.listing == Listing::Never),
+            everything: !servers.is_empty()
+                && servers.iter().all(|server| mode(server) == ExposeMode::Passthrough),
+        };
         for server in exposed {
             let prefix = match server.def.prefix.as_deref() {
                 Some("") if alone => None,
@@ -56,6 +62,26 @@ impl View {
         }
         view.digest = digest(&view.tools);
         view
+    }
+
+    /// The tools, sorted by server and then by name.
+    pub fn tools(&self) -> &[ViewTool] {
+        &self.tools
+    }
+
+    /// Differs where a host would see a difference (F38).
+    pub const fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+
+    /// Whether a server that it shows was never listed.
+    pub const fn waits_for_lists(&self) -> bool {
+        self.waits
+    }
+
+    /// Whether every server is shown in this way and in no other.
+    pub const fn everything_passes(&self) -> bool {
+        self.everything
     }
 
     /// The tool a host means by `name`.
@@ -76,10 +102,10 @@ impl View {
         // `a_b` with `c` and `a` with `b_c` wish the same: the later one, by the order of servers,
         // gets a tail of its own, as does one that must be cut.
         let name = if fits { wished } else { with_tail(&wished, &identity, limit) };
-        let raw = renamed(&tool.raw, &name);
+        let definition = renamed(&tool.raw, &name);
         self.by_name.insert(name.clone(), self.tools.len());
         let (tool, server) = (Arc::clone(tool), Arc::clone(server));
-        self.tools.push(ViewTool { name, tool, server, raw });
+        self.tools.push(ViewTool { name, tool, server, definition });
     }
 }
 
@@ -107,7 +133,7 @@ fn renamed(raw: &RawJson, name: &str) -> RawJson {
 fn digest(tools: &[ViewTool]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for tool in tools {
-        hash.update(tool.raw.as_bytes());
+        hash.update(tool.definition.as_bytes());
         // Not JSON, so that no two lists have the same bytes.
         hash.update([0]);
     }
@@ -119,7 +145,7 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    use super::super::{Listing, merge};
+    use super::super::merge;
     use super::*;
     use crate::settings::ServerDef;
 
@@ -166,7 +192,7 @@ mod tests {
     fn names_have_the_namespace_before_them() {
         let servers = [server("a", None, &["x", "y"]), server("b", Some("pre"), &["x"])];
         assert_eq!(names(&servers, 64), ["a_x", "a_y", "pre_x"]);
-        let raw = &View::passthrough(&servers, &expose(64)).tools[0].raw;
+        let raw = &View::passthrough(&servers, &expose(64)).tools[0].definition;
         assert_eq!(raw.as_str(), r#"{"x":1e2,"name":"a_x","_meta":{}}"#);
     }
 
