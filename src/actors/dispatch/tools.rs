@@ -53,7 +53,7 @@ pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
     }
     let settings = context.settings();
     if context.catalog.view(&settings.expose).waits_for_lists() {
-        context.upstreams.ensure_listed(settings.expose.list_wait).await;
+        context.upstreams.ensure_listed(&request.caller).await;
     }
     let view = context.catalog.view(&settings.expose);
     let mut tools = own_tools(&settings, &view);
@@ -72,7 +72,7 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
     let arguments = params.get("arguments");
     if shows_core(&settings, &view) && core_tools::find(&name).is_some() {
         return match name.as_str() {
-            "mcpx_namespaces" => Ok(namespaces::answer(context, arguments).await),
+            "mcpx_namespaces" => Ok(namespaces::answer(context, &request.caller, arguments).await),
             "mcpx_status" => Ok(status::answer(context, arguments).await),
             _ => call_tool::answer(context, request, &params).await,
         };
