@@ -51,7 +51,8 @@ impl HttpHandler for Routes {
             let (status, body) = match request.path.as_str() {
                 "/echo" => {
                     let query = request.query.unwrap_or_default();
-                    let text = [request.method.as_str().as_bytes(), query.as_bytes(), &request.body];
+                    let text =
+                        [request.method.as_str().as_bytes(), query.as_bytes(), &request.body];
                     (StatusCode::OK, HttpBody::Full(text.join(&b' ').into()))
                 }
                 "/stream" => {

@@ -192,8 +192,7 @@ pub(super) fn launch(spec: &SpawnSpec, ledger: Option<&Ledger>) -> Result<Launch
     };
 
     let pid = process.id().cast_signed();
-    let unseen =
-        Process { pid, start: 0, parent: Pid::this().as_raw(), group: pid, zombie: false };
+    let unseen = Process { pid, start: 0, parent: Pid::this().as_raw(), group: pid, zombie: false };
     let leader = Process::read(pid).unwrap_or(unseen);
     if let Some(record) = &mut record {
         record.started(&leader);

@@ -43,11 +43,7 @@ const LAST_WORDS: usize = 3;
 /// Runs `spec` without input, for at most `limit`; it may print `most` bytes. Whatever it leaves
 /// running after its end is left alone: a password tool may have started its agent. When it is
 /// killed, nothing of it is left.
-pub async fn run(
-    spec: &SpawnSpec,
-    limit: Duration,
-    most: usize,
-) -> Result<Finished, RunFailed> {
+pub async fn run(spec: &SpawnSpec, limit: Duration, most: usize) -> Result<Finished, RunFailed> {
     let Launched { stdin, mut stdout, drain, mut handle } = child::launch(spec, None)?;
     drop(stdin);
     let drain = spawn_named("stderr", drain.run());
