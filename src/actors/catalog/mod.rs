@@ -57,9 +57,8 @@ impl Snapshot {
 
     /// What a host sees in pass-through mode. Made once for each snapshot: settings change rarely.
     pub fn passthrough(&self, expose: &ExposeSettings) -> Arc<View> {
-        let (made_for, view) = self
-            .view
-            .get_or_init(|| (*expose, Arc::new(View::passthrough(&self.servers, expose))));
+        let (made_for, view) =
+            self.view.get_or_init(|| (*expose, Arc::new(View::passthrough(&self.servers, expose))));
         if made_for == expose {
             return Arc::clone(view);
         }
@@ -340,12 +339,7 @@ impl CatalogState {
         self.shared.folder.join(format!("{}.json", identity(def)))
     }
 
-    fn identified(
-        &mut self,
-        server: &str,
-        info: Option<RawJson>,
-        instructions: Option<String>,
-    ) {
+    fn identified(&mut self, server: &str, info: Option<RawJson>, instructions: Option<String>) {
         let Some(old) = self.entries.get(server) else { return };
         let entry = CatalogServer { info, instructions, ..(**old).clone() };
         self.replace(entry);

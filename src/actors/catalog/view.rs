@@ -218,9 +218,8 @@ mod tests {
     /// F38: the digest tells whether a host would see another list.
     #[test]
     fn f38_the_digest_is_of_what_is_seen() {
-        let of = |names: &[&str]| {
-            View::passthrough(&[server("a", None, names)], &expose(64)).digest
-        };
+        let of =
+            |names: &[&str]| View::passthrough(&[server("a", None, names)], &expose(64)).digest;
         assert_eq!(of(&["x", "y"]), of(&["y", "x"]));
         assert_ne!(of(&["x", "y"]), of(&["x"]));
     }

@@ -13,7 +13,7 @@ use crate::control::types::{
 use crate::protocol::jsonrpc::RawJson;
 use crate::settings::ServerDef;
 use crate::settings::mistake::hint;
-use crate::transport::{clock, process};
+use crate::transport::clock;
 
 /// The server that a person names by key or namespace.
 pub(super) fn find(context: &Context, name: &str) -> Result<Arc<ServerDef>, ApiError> {
@@ -57,7 +57,7 @@ fn daemon_view(context: &Context) -> DaemonView {
         uptime_ms: u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
         socket: identity.socket.display().to_string(),
         state_dir: identity.state.display().to_string(),
-        memory: process::resident_bytes(),
+        memory: clock::resident_bytes(),
         configuration: context.settings.current().problems.clone(),
     }
 }
@@ -141,12 +141,14 @@ pub(super) async fn logs(
     };
     let mut all = Vec::new();
     for def in defs {
-        let logs = context.upstreams.logs(&def.key, lines).await.map_err(refused)?;
+        let logs = context.upstreams.logs(&def.key).await.map_err(refused)?;
         all.extend(logs.into_iter().flat_map(|log| {
             let (server, instance) = (def.key.clone(), log.instance);
-            log.lines
-                .into_iter()
-                .map(move |text| LogLine { server: server.clone(), instance, text })
+            log.ring.tail(lines).into_iter().map(move |text| LogLine {
+                server: server.clone(),
+                instance,
+                text,
+            })
         }));
     }
     Ok(RawJson::write(&LogsAnswer { lines: all }))

@@ -122,17 +122,14 @@ fn folder(def: &ServerDef, project: Option<&Path>, cwd: Option<&str>, home: &Pat
         (Scope::Global, _) | (_, None) => None,
         (_, Some(project)) => Some(project),
     };
-    let defined = Some(def.base.as_path()).filter(|base| !def.builtin && !base.as_os_str().is_empty());
+    let defined =
+        Some(def.base.as_path()).filter(|base| !def.builtin && !base.as_os_str().is_empty());
     let base = base.or(defined).unwrap_or(home);
     cwd.map_or_else(|| base.to_owned(), |cwd| base.join(cwd))
 }
 
 /// The text with its references replaced, in one pass.
-async fn expanded(
-    around: &dyn Surroundings,
-    what: &str,
-    text: &str,
-) -> Result<String, NotStarted> {
+async fn expanded(around: &dyn Surroundings, what: &str, text: &str) -> Result<String, NotStarted> {
     let mut values = Vec::new();
     for reference in references(text) {
         values.push(looked_up(around, reference).await);
