@@ -134,7 +134,7 @@ fn duration_text(duration: Duration) -> String {
         return "0s".to_owned();
     }
     let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-    let whole = units.into_iter().find(|(size, _)| millis % size == 0);
+    let whole = units.into_iter().find(|(size, _)| millis.is_multiple_of(*size));
     whole.map_or_else(|| format!("{millis}ms"), |(size, unit)| format!("{}{unit}", millis / size))
 }
 
