@@ -5,6 +5,7 @@
 //! the next. A crash loses nothing, because the records outlive the actor; a lost file costs a probe.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ struct Shared {
     file: PathBuf,
     events: EventsHandle,
     records: RwLock<EraRecords>,
+    /// They differ from the file.
+    dirty: AtomicBool,
     actor: Slot<EraCacheMsg>,
 }
 
@@ -42,8 +45,8 @@ impl EraCacheHandle {
     pub fn new(file: PathBuf, events: EventsHandle) -> Self {
         let records = statefile::read(&file).ok().flatten();
         let records = records.map(|text| read_records(&text)).unwrap_or_default();
-        let (records, actor) = (RwLock::new(records), Slot::default());
-        Self { shared: Arc::new(Shared { file, events, records, actor }) }
+        let (records, dirty) = (RwLock::new(records), AtomicBool::new(false));
+        Self { shared: Arc::new(Shared { file, events, records, dirty, actor: Slot::default() }) }
     }
 
     /// Starts an incarnation of the actor as a child of `parent`.
@@ -56,13 +59,13 @@ impl EraCacheHandle {
     /// What is remembered of a server.
     pub fn get(&self, def: &ServerDef) -> Option<EraRecord> {
         let records = self.shared.records.read().unwrap_or_else(PoisonError::into_inner);
-        records.get(&definition(def).key()).cloned()
+        records.get(&identity(def)).cloned()
     }
 
     /// Remembers what an opening settled.
     pub fn record(&self, def: &ServerDef, mut record: EraRecord) {
         let mut records = self.shared.records.write().unwrap_or_else(PoisonError::into_inner);
-        let key = definition(def).key();
+        let key = identity(def);
         let same = |old: &EraRecord| old.era == record.era && old.revision == record.revision;
         if records.get(&key).is_some_and(same) {
             return;
@@ -70,6 +73,7 @@ impl EraCacheHandle {
         record.learned_at = clock::wall().as_secs();
         records.insert(key, record);
         drop(records);
+        self.shared.dirty.store(true, Ordering::SeqCst);
         // Without an actor it is written by the next incarnation.
         self.shared.actor.cast(EraCacheMsg::Changed);
     }
@@ -81,15 +85,17 @@ impl EraCacheHandle {
     }
 }
 
-/// What makes a server the same server. References stand as written.
-fn definition(def: &ServerDef) -> ProcessDefinition {
-    ProcessDefinition {
+/// What makes a server the same server in every run: how it is started, whatever its name and
+/// scope. References stand as written, so that no secret is hashed (U-15, P-10).
+pub fn identity(def: &ServerDef) -> String {
+    let definition = ProcessDefinition {
         command: def.command.first().cloned(),
         args: def.command.iter().skip(1).cloned().collect(),
         env: def.env.clone(),
         cwd: def.cwd.clone(),
         ..ProcessDefinition::default()
-    }
+    };
+    definition.key()
 }
 
 /// What the cache hears.
@@ -119,7 +125,6 @@ pub struct EraCacheState {
     me: ActorRef<EraCacheMsg>,
     handle: EraCacheHandle,
     writing: bool,
-    dirty: bool,
     waiting: Vec<RpcReplyPort<()>>,
 }
 
@@ -134,7 +139,10 @@ impl Actor for EraCache {
         handle: EraCacheHandle,
     ) -> Result<EraCacheState, ActorProcessingErr> {
         handle.shared.actor.set(me.clone());
-        Ok(EraCacheState { me, handle, writing: false, dirty: false, waiting: Vec::new() })
+        let mut state = EraCacheState { me, handle, writing: false, waiting: Vec::new() };
+        // What an incarnation before this one did not write.
+        state.write();
+        Ok(state)
     }
 
     async fn handle(
@@ -167,12 +175,10 @@ impl Actor for EraCache {
 
 impl EraCacheState {
     fn write(&mut self) {
-        self.dirty = true;
-        if self.writing {
+        if self.writing || !self.handle.shared.dirty.swap(false, Ordering::SeqCst) {
             return;
         }
         self.writing = true;
-        self.dirty = false;
         let (shared, me) = (Arc::clone(&self.handle.shared), self.me.clone());
         task::spawn(async move {
             let written = tokio::task::spawn_blocking(move || {
@@ -198,9 +204,7 @@ impl EraCacheState {
             let text = format!("remembered eras could not be written to {file}: {why}");
             self.handle.shared.events.emit(Event::new("daemon.warning", text));
         }
-        if self.dirty {
-            self.write();
-        }
+        self.write();
         self.answer();
     }
 

@@ -21,7 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use self::connect::{Connect, Connected};
 use self::keeper::{Alive, Keeper};
 pub use self::sink::Sink;
-use self::spec::{NotStarted, SpecSource};
+use self::spec::{NotStarted, Surroundings};
 use super::catalog::CatalogHandle;
 use super::era_cache::EraCacheHandle;
 use super::events::{Event, EventsHandle};
@@ -58,8 +58,8 @@ impl fmt::Display for InstanceId {
 pub struct Shop {
     /// Makes connections.
     pub connect: Arc<dyn Connect>,
-    /// Where programs, folders and variables are looked up.
-    pub source: Arc<SpecSource>,
+    /// Where variables, commands and folders are looked up.
+    pub around: Arc<dyn Surroundings>,
     /// Our identity towards upstreams, newest shape.
     pub info: RawJson,
     /// Lifecycle events.
@@ -317,7 +317,7 @@ impl InstanceState {
             // Dropping what was started ends it.
             return;
         }
-        let Connected { link, process } = match outcome {
+        let Connected { link, drain, process } = match outcome {
             Ok(connected) => connected,
             Err(NotStarted { text, permanent }) => {
                 return self.finish(EndKind::StartFailed { permanent }, text);
@@ -330,7 +330,7 @@ impl InstanceState {
         let plumbing = &self.args.settings.process;
         let ladder = StopLadder { drain: plumbing.drain, term: plumbing.term };
         let alive = &self.args.shop.alive;
-        self.keeper = Some(Keeper::watch(process, ladder, alive, self.me.clone()));
+        self.keeper = Some(Keeper::watch(process, drain, ladder, alive, self.me.clone()));
         self.link = Some(link.sender);
         let reader = read(
             link.reader,
@@ -607,7 +607,8 @@ impl InstanceState {
         let Some(mut end) = self.end.clone().filter(|_| !self.reported) else { return };
         self.reported = true;
         if let Some(report) = &report {
-            let by_itself = report.rung.is_none();
+            // It had gone before the ladder had to do more than close its input.
+            let by_itself = report.rung.is_none_or(|rung| rung == "stdin");
             if by_itself && end.kind != EndKind::Wanted && !end.text.contains(&report.text) {
                 end.text = format!("{}: {}", end.text, report.text);
             }

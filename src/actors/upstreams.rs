@@ -18,10 +18,11 @@ use ractor::{
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 
+use super::catalog::Listing;
 use super::instance::Shop;
 use super::pool::directory::{Directory, Routes, ScopeKey, Server};
-use super::pool::status::{PoolStatus, ProtocolStatus};
-use super::pool::{LogLines, Pool, PoolArgs, PoolHandle, PoolMsg, caller};
+pub use super::pool::status::{InstanceStatus, PoolStatus, ProtocolStatus};
+use super::pool::{InstanceLog, Pool, PoolArgs, PoolHandle, PoolMsg, caller};
 use super::support::ask::AskError;
 use super::support::progress::ProgressSender;
 use super::support::restart::Intensity;
@@ -29,7 +30,7 @@ use super::support::slot::Slot;
 use super::support::task;
 use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::session::{Answer, Limit};
-use crate::settings::{ServerDef, Settings};
+use crate::settings::{ExposeMode, ServerDef, Settings};
 use crate::transport::clock;
 
 /// A host connection, for scope keys, labels and logs.
@@ -208,10 +209,10 @@ impl UpstreamsHandle {
         all
     }
 
-    /// The last stderr lines of a server's instances, the one that ended last included.
-    pub async fn logs(&self, key: &str, lines: usize) -> Result<Vec<LogLines>, Refused> {
+    /// The stderr of a server's instances, that of the one that ended last included.
+    pub async fn logs(&self, key: &str) -> Result<Vec<InstanceLog>, Refused> {
         let server = self.shared.server(key)?;
-        server.pool.logs(self.ask_limit(), lines).await.map_err(|error| gone(key, error))
+        server.pool.logs(self.ask_limit()).await.map_err(|error| gone(key, error))
     }
 
     /// Ends what runs of a server and starts it again; leaves any rest (P-14).
@@ -230,16 +231,26 @@ impl UpstreamsHandle {
         self.operate(key, self.ask_limit(), |reply| PoolMsg::Start { reply }).await
     }
 
-    /// Starts those of `keys` that were never listed, and waits until they are, have failed, or
-    /// `expose.list_wait` has passed; what is still under way goes on (F48).
-    pub async fn ensure_listed(&self, caller: &Caller, keys: &[Arc<str>]) {
-        let catalog = &self.shared.shop.catalog;
-        let never: Vec<_> =
-            keys.iter().filter(|key| catalog.is_unlisted(key)).map(Arc::clone).collect();
+    /// Starts for `caller` what pass-through mode shows and was never listed, and waits until it is,
+    /// has failed, or `expose.list_wait` has passed; what is under way then goes on (F48).
+    pub async fn ensure_listed(&self, caller: &Caller) {
+        let settings = self.shared.settings();
+        let never: Vec<Arc<str>> = self
+            .shared
+            .shop
+            .catalog
+            .snapshot()
+            .servers
+            .iter()
+            .filter(|server| server.listing == Listing::Never)
+            .filter(|server| {
+                server.def.expose.unwrap_or(settings.expose.mode) != ExposeMode::Core
+            })
+            .map(|server| server.def.key.as_str().into())
+            .collect();
         if never.is_empty() {
             return;
         }
-        let settings = self.shared.settings();
         let (done, listed) = oneshot::channel();
         let listing = list_all(Arc::clone(&self.shared), caller.clone(), never);
         // A task of its own: it goes on when the caller has waited long enough.
@@ -249,6 +260,11 @@ impl UpstreamsHandle {
             let _ = done.send(());
         });
         let _ = tokio::time::timeout(settings.expose.list_wait, listed).await;
+    }
+
+    /// Starts a server that was never listed, for `caller`, and waits until it is listed.
+    pub async fn list_now(&self, caller: &Caller, key: &str) -> Result<(), Refused> {
+        list_one(&self.shared, caller, key).await
     }
 
     /// A host session ended: what it alone used is stopped.
@@ -303,23 +319,29 @@ async fn list_all(shared: Arc<Shared>, caller: Caller, keys: Vec<Arc<str>>) {
         tasks.spawn(async move {
             // Never closed.
             let Ok(_turn) = at_once.acquire_owned().await else { return };
-            list_one(&shared, &caller, &key).await;
+            // Its state says why; a list must not fail because one server does (F48).
+            let _ = list_one(&shared, &caller, &key).await;
         });
     }
     while tasks.join_next().await.is_some() {}
 }
 
-async fn list_one(shared: &Shared, caller: &Caller, key: &str) {
-    let Ok(server) = shared.server(key) else { return };
-    let Ok(scope) = caller::wake(shared, &server, caller).await else {
-        // Its state says why; a list must not fail because one server does (F48).
-        return;
-    };
+async fn list_one(shared: &Shared, caller: &Caller, key: &str) -> Result<(), Refused> {
+    let server = shared.server(key)?;
+    let scope = caller::wake(shared, &server, caller).await?;
     let limit = shared.settings().upstream.list;
-    let _ = tokio::time::timeout(limit, shared.shop.catalog.until_listed(key)).await;
+    let listed = tokio::time::timeout(limit, shared.shop.catalog.until_listed(key)).await;
     if let ScopeKey::Call(call) = scope {
         server.pool.call_ended(call);
     }
+    listed.map_err(|_| {
+        let limit = Limit::time("upstream.list_timeout", limit);
+        let text = format!(
+            "server `{key}` did not give its list within {} (setting {})",
+            limit.value, limit.setting,
+        );
+        Refused { reason: Reason::Timeout, text, limit: Some(limit) }
+    })
 }
 
 /// What the supervisor hears.

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value as Json, json};
 
-use super::defs::{Applies, DEFS, Def};
+use super::defs::{Applies, Def};
 use super::layers::{LayerValues, Resolved};
 use super::mistake::Mistake;
 use super::servers::SERVER_KEYS;

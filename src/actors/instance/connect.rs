@@ -4,9 +4,11 @@ use std::fmt;
 use std::pin::Pin;
 
 use crate::transport::link::Link;
-use crate::transport::stdio::child::{self, ChildHandle, ExitReport, SpawnError, SpawnSpec};
-use crate::transport::stdio::child::StopLadder;
-use crate::transport::stdio::ring::StderrRing;
+use crate::transport::stdio::child::{
+    ChildHandle, ExitReport, SpawnError, SpawnSpec, StopLadder, spawn_recorded,
+};
+use crate::transport::stdio::ledger::Ledger;
+use crate::transport::stdio::ring::{StderrDrain, StderrRing};
 
 /// A future of how a process ended.
 pub type Exiting<'a> = Pin<Box<dyn Future<Output = ExitReport> + Send + 'a>>;
@@ -22,6 +24,8 @@ pub trait Connect: fmt::Debug + Send + Sync + 'static {
 pub struct Connected {
     /// Its frames.
     pub link: Link,
+    /// What fills the ring of its stderr, where it has any: to be run as a task.
+    pub drain: Option<StderrDrain>,
     /// The process behind them. Dropped without being stopped, it is killed with all of its group.
     pub process: Box<dyn Process>,
 }
@@ -39,13 +43,17 @@ pub trait Process: fmt::Debug + Send + 'static {
 }
 
 /// Real child processes.
-#[derive(Debug, Clone, Copy)]
-pub struct Children;
+#[derive(Debug, Clone, Default)]
+pub struct Children {
+    /// Where they are recorded, so that the next daemon finds what a killed one left behind.
+    pub ledger: Option<Ledger>,
+}
 
 impl Connect for Children {
     fn connect(&self, spec: &SpawnSpec) -> Result<Connected, SpawnError> {
-        let child = child::spawn(spec)?;
-        Ok(Connected { link: child.link, process: Box::new(child.handle) })
+        let child = spawn_recorded(spec, self.ledger.as_ref())?;
+        let (link, drain) = (child.link, Some(child.drain));
+        Ok(Connected { link, drain, process: Box::new(child.handle) })
     }
 }
 

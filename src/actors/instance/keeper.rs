@@ -1,14 +1,16 @@
 //! Who watches over a process and ends it: a task that outlives the instance, so that stopping never
 //! blocks an actor, and the death of an actor never leaves a process.
 
-use ractor::ActorRef;
 use std::sync::Arc;
+
+use ractor::ActorRef;
 use tokio::sync::{oneshot, watch};
 
 use super::InstanceMsg;
 use super::connect::Process;
 use crate::actors::support::task;
 use crate::transport::stdio::child::StopLadder;
+use crate::transport::stdio::ring::StderrDrain;
 
 /// Counts the processes that are not surely gone yet.
 #[derive(Debug, Clone)]
@@ -56,15 +58,18 @@ impl Keeper {
     /// Watches over `process` until the keeper falls, then walks the ladder.
     pub fn watch(
         mut process: Box<dyn Process>,
+        drain: Option<StderrDrain>,
         ladder: StopLadder,
         alive: &Alive,
         instance: ActorRef<InstanceMsg>,
     ) -> Self {
         let one = alive.one();
         let (stop, mut stopped) = oneshot::channel();
+        let drain = drain.map(|drain| task::spawn(drain.run()));
         task::spawn(async move {
             // What a dead instance is told is of no interest to anybody.
             tokio::select! {
+                biased;
                 report = process.exited() => {
                     let _ = instance.cast(InstanceMsg::LeaderExited { report });
                     // Its group may live on and hold the pipe (F30).
@@ -74,6 +79,12 @@ impl Keeper {
             }
             let report = process.stop(ladder).await;
             drop(one);
+            if let Some(mut drain) = drain {
+                // Its last words are read to the end, unless an unrelated process holds the pipe.
+                if tokio::time::timeout(ladder.term, &mut drain).await.is_err() {
+                    drain.abort();
+                }
+            }
             let _ = instance.cast(InstanceMsg::ProcessGone { report });
         });
         Self { _stop: stop }

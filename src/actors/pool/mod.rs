@@ -151,22 +151,20 @@ pub enum PoolMsg {
     },
     /// For `mcpx logs`.
     GetLogs {
-        /// How many lines at most.
-        lines: usize,
         /// Where the answer goes.
-        reply: RpcReplyPort<Vec<LogLines>>,
+        reply: RpcReplyPort<Vec<InstanceLog>>,
     },
 }
 
-/// The last stderr lines of one instance.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct LogLines {
+/// The stderr of one instance.
+#[derive(Debug, Clone)]
+pub struct InstanceLog {
     /// Its number.
     pub instance: u64,
     /// Whether it is alive.
     pub alive: bool,
-    /// Oldest first.
-    pub lines: Vec<String>,
+    /// Its last lines, and those to come.
+    pub ring: StderrRing,
 }
 
 impl PoolHandle {
@@ -239,9 +237,9 @@ impl PoolHandle {
         ask(&self.actor, limit, |reply| PoolMsg::GetProtocol { reply }).await
     }
 
-    /// The last stderr lines of its instances, the dead one before included.
-    pub async fn logs(&self, limit: Duration, lines: usize) -> Result<Vec<LogLines>, AskError> {
-        ask(&self.actor, limit, |reply| PoolMsg::GetLogs { lines, reply }).await
+    /// The stderr of its instances, oldest first; of those that ended, the last one's.
+    pub async fn logs(&self, limit: Duration) -> Result<Vec<InstanceLog>, AskError> {
+        ask(&self.actor, limit, |reply| PoolMsg::GetLogs { reply }).await
     }
 
     fn tell(&self, message: PoolMsg) {
@@ -290,7 +288,7 @@ impl Actor for Pool {
             PoolMsg::Restart { reply } => state.restart(now, reply),
             PoolMsg::GetStatus { reply } => answer(reply, state.status(now)),
             PoolMsg::GetProtocol { reply } => answer(reply, state.protocol()),
-            PoolMsg::GetLogs { lines, reply } => answer(reply, state.logs(lines)),
+            PoolMsg::GetLogs { reply } => answer(reply, state.logs()),
         }
         state.arm(now);
         Ok(())

@@ -2,12 +2,13 @@
 
 use std::time::Instant;
 
-use super::LogLines;
+use super::InstanceLog;
 use super::member::Member;
 use super::plan::Phase as Rest;
 use super::state::PoolState;
 use super::status::{PoolStatus, ProtocolStatus};
 use crate::actors::upstreams::Refused;
+use crate::settings::servers::preference_word;
 
 /// Lines of stderr quoted in a text for a caller: enough for a traceback's end, few enough for a
 /// model's context. All kept lines are shown by `mcpx logs`.
@@ -105,7 +106,7 @@ impl PoolState {
         let settled = self.members.values().find_map(Member::settled);
         ProtocolStatus {
             server: self.def.key.clone(),
-            preference: self.def.protocol.unwrap_or(settings.upstream.protocol).as_str(),
+            preference: preference_word(self.def.protocol.unwrap_or(settings.upstream.protocol)),
             pin: self.def.revision.map(|pin| pin.to_string()),
             era: settled.map(|settled| settled.revision.era().to_string()),
             revision: settled.map(|settled| settled.revision.to_string()),
@@ -114,16 +115,14 @@ impl PoolState {
         }
     }
 
-    pub(super) fn logs(&self, lines: usize) -> Vec<LogLines> {
-        let dead = self.last_words.iter().map(|(id, words)| LogLines {
-            instance: id.0,
-            alive: false,
-            lines: words.iter().skip(words.len().saturating_sub(lines)).cloned().collect(),
-        });
-        let live = self.members.iter().filter_map(|(id, member)| {
-            let lines = member.stderr.as_ref()?.tail(lines);
-            Some(LogLines { instance: id.0, alive: true, lines })
-        });
-        dead.chain(live).collect()
+    pub(super) fn logs(&self) -> Vec<InstanceLog> {
+        let dead = self.last_words.iter().map(|(id, ring)| (*id, false, ring));
+        let live = self
+            .members
+            .iter()
+            .filter_map(|(id, member)| Some((*id, true, member.stderr.as_ref()?)));
+        dead.chain(live)
+            .map(|(id, alive, ring)| InstanceLog { instance: id.0, alive, ring: ring.clone() })
+            .collect()
     }
 }

@@ -43,8 +43,8 @@ pub struct PoolState {
     wanted: BTreeMap<RouteKey, Option<Arc<Path>>>,
     /// How the last instance ended that did not end well.
     pub(super) trouble: Option<End>,
-    /// The last stderr lines of the instance that ended last.
-    pub(super) last_words: Option<(InstanceId, Vec<String>)>,
+    /// The stderr of the instance that ended last.
+    pub(super) last_words: Option<(InstanceId, StderrRing)>,
     draining: bool,
     stop_replies: Vec<RpcReplyPort<()>>,
     timer: Timer,
@@ -201,6 +201,7 @@ impl PoolState {
         }
         member.phase = Phase::Ready { since: now, settled, route };
         let key = member.key.clone();
+        self.wanted.remove(&key);
         self.health.ready();
         self.answer_waiting(&key, &RouteAnswer::Ready);
         self.serve(now);
@@ -216,7 +217,9 @@ impl PoolState {
         let Some(member) = self.members.remove(&id) else { return };
         member.actor.stop(None);
         self.routes.remove(&member.key, id);
-        self.last_words = Some((id, end.stderr.clone()));
+        if let Some(ring) = &member.stderr {
+            self.last_words = Some((id, ring.clone()));
+        }
         let rules = self.rules();
         let uptime = member.uptime(now);
         match end.kind {
@@ -435,7 +438,8 @@ impl PoolState {
     /// What an operator starts is started at once where it needs no caller to say for whom.
     fn want_global(&mut self) {
         let key = RouteKey { scope: ScopeKey::Global, lane: Lane::Shared };
-        if self.def.scope == Scope::Global && self.routes.find(&key).is_none() {
+        let running = self.members.values().any(|member| !member.is_leaving());
+        if self.def.scope == Scope::Global && !running {
             self.want_again(&key, None);
         }
     }
