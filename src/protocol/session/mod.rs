@@ -139,15 +139,4 @@ fn duration_text(duration: Duration) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limits_read_as_people_write_them() {
-        for (millis, text) in
-            [(300_000, "5m"), (3_600_000, "1h"), (90_000, "90s"), (250, "250ms"), (0, "0s")]
-        {
-            assert_eq!(Limit::time("x", Duration::from_millis(millis)).value, text);
-        }
-    }
-}
+mod tests;
