@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
 use super::outcome::{Told, answer_outcome};
 use super::{Context, Request, call_tool, core_tools, namespaces, nearest, op_tools, status};
 use crate::actors::catalog::{ToolRecord, View};
@@ -25,6 +27,21 @@ pub(crate) fn own_tools(settings: &Settings, view: &View) -> Vec<RawJson> {
 /// The core tools are listed unless everything is passed through.
 pub(crate) fn shows_core(settings: &Settings, view: &View) -> bool {
     settings.expose.mode != ExposeMode::Passthrough && !view.everything_passes()
+}
+
+/// A digest of everything that `tools/list` shows now, for telling hosts when it has changed and for
+/// the shim's comparison after a restart.
+pub(crate) fn visible_digest(context: &Context) -> Arc<str> {
+    const SHOWN: usize = 16;
+    let settings = context.settings();
+    let view = context.catalog.view(&settings.expose);
+    let mut hasher = Sha256::new();
+    for tool in own_tools(&settings, &view) {
+        hasher.update(tool.as_bytes());
+    }
+    hasher.update(view.digest());
+    let digest = hasher.finalize();
+    digest.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }
 
 /// All of this host's tools on one page.

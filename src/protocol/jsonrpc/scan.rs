@@ -2,11 +2,10 @@
 //!
 //! For the shim, which forwards frames as they are and needs no more than id and method to know
 //! what is in flight, and for a look at one member of a payload that has been parsed already. The
-//! daemon validates; this only skips, at memory speed: a string by looking for its end, a container
-//! by counting its own kind of bracket outside of strings. On text that is no JSON it finds
-//! something or nothing, but it always ends, and never reads beyond the text.
+//! daemon validates; this only skips, at memory speed (see `skim`). On text that is no JSON it finds
+//! what stands before the fault, and it always ends.
 
-use memchr::{memchr2, memchr3};
+use super::skim::{Elements, Members};
 
 /// What the top level of a frame says. Every slice is raw JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,134 +45,48 @@ pub fn unquoted(raw: &[u8]) -> &[u8] {
     raw.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or_default()
 }
 
-/// The top level of one object.
+/// The top level of one object. What a frame that is cut off or broken says before that point counts.
 pub fn head(frame: &[u8]) -> Head<'_> {
     let mut head = Head::default();
     for (key, value) in members(frame) {
         match key {
-            b"id" => head.id = Some(value),
-            b"method" => head.method = Some(value),
-            b"params" => head.params = Some(value),
-            b"result" => head.has_result = true,
-            b"error" => head.has_error = true,
+            b"\"id\"" => head.id = Some(value),
+            b"\"method\"" => head.method = Some(value),
+            b"\"params\"" => head.params = Some(value),
+            b"\"result\"" => head.has_result = true,
+            b"\"error\"" => head.has_error = true,
             _ => {}
         }
     }
     head
 }
 
-/// The last member `key` of an object.
+/// The last member `key` of an object, raw. `key` is compared as it is written, escapes and all.
 pub fn member<'a>(object: &'a [u8], key: &str) -> Option<&'a [u8]> {
-    members(object).filter(|(name, _)| *name == key.as_bytes()).last().map(|(_, value)| value)
-}
-
-/// The members of an object: key without quotes (escapes left as they are) and raw value.
-pub fn members(object: &[u8]) -> Members<'_> {
-    Members { rest: open(object, b'{') }
+    members(object).filter(|(name, _)| unquoted(name) == key.as_bytes()).last().map(|(_, raw)| raw)
 }
 
 /// The elements of an array, raw.
-pub fn elements(array: &[u8]) -> Elements<'_> {
-    Elements { rest: open(array, b'[') }
+pub fn elements(array: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let text = without_mark(array);
+    Elements::new(text).filter_map(|(start, end)| text.get(start..end))
 }
 
-/// What follows the opening bracket; empty where the text starts with something else.
-fn open(text: &[u8], bracket: u8) -> &[u8] {
-    const BOM: &[u8] = b"\xEF\xBB\xBF";
-    let text = text.strip_prefix(BOM).unwrap_or(text).trim_ascii_start();
-    text.strip_prefix(&[bracket]).unwrap_or_default()
+/// Whether the frame is an array, which only a batch is.
+pub fn is_batch(frame: &[u8]) -> bool {
+    without_mark(frame).trim_ascii_start().first() == Some(&b'[')
 }
 
-/// See [`members`].
-#[derive(Debug, Clone)]
-pub struct Members<'a> {
-    rest: &'a [u8],
+/// Keys with their quotes, and raw values.
+fn members(object: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let text = without_mark(object);
+    Members::new(text).filter_map(|found| {
+        Some((text.get(found.key.0..found.key.1)?, text.get(found.value.0..found.value.1)?))
+    })
 }
 
-impl<'a> Iterator for Members<'a> {
-    type Item = (&'a [u8], &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let rest = skip_separators(self.rest);
-        // Whatever goes wrong below ends the walk.
-        self.rest = &[];
-        let (key, rest) = split_value(rest)?;
-        let key = key.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-        let rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
-        let (value, rest) = split_value(rest)?;
-        self.rest = rest;
-        Some((key, value))
-    }
-}
-
-/// See [`elements`].
-#[derive(Debug, Clone)]
-pub struct Elements<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Iterator for Elements<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let rest = skip_separators(self.rest);
-        self.rest = &[];
-        let (value, rest) = split_value(rest)?;
-        self.rest = rest;
-        Some(value)
-    }
-}
-
-fn skip_separators(text: &[u8]) -> &[u8] {
-    let text = text.trim_ascii_start();
-    text.strip_prefix(b",").unwrap_or(text).trim_ascii_start()
-}
-
-/// One value at the very start of `text`, and what follows it; `None` where it does not end.
-fn split_value(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = match text.first()? {
-        b'"' => string_end(text)?,
-        b'{' => container_end(text, b'{', b'}')?,
-        b'[' => container_end(text, b'[', b']')?,
-        b'}' | b']' => return None,
-        _ => text
-            .iter()
-            .position(|byte| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace())?,
-    };
-    text.split_at_checked(end)
-}
-
-/// The length of the string that `text` starts with.
-fn string_end(text: &[u8]) -> Option<usize> {
-    let mut at = 1;
-    loop {
-        let found = at + memchr2(b'"', b'\\', text.get(at..)?)?;
-        match text.get(found)? {
-            b'"' => return Some(found + 1),
-            // The escaped character can be no end; `\uXXXX` needs no more care than that.
-            _ => at = found + 2,
-        }
-    }
-}
-
-/// The length of the container that `text` starts with. Brackets of the other kind balance by
-/// themselves inside it, so only its own kind is counted.
-fn container_end(text: &[u8], open: u8, close: u8) -> Option<usize> {
-    let mut at = 1;
-    let mut depth = 1_usize;
-    loop {
-        let found = at + memchr3(b'"', open, close, text.get(at..)?)?;
-        let byte = *text.get(found)?;
-        if byte == b'"' {
-            at = found + string_end(text.get(found..)?)?;
-            continue;
-        }
-        at = found + 1;
-        depth = if byte == close { depth - 1 } else { depth + 1 };
-        if depth == 0 {
-            return Some(at);
-        }
-    }
+fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use crate::protocol::jsonrpc::{
     Code, Id, Incoming, Malformed, Message, Method, Notification, RawJson, Request, Response,
     RpcError, parse_noting, salvage_id,
 };
-use crate::protocol::model::tool_result;
+use crate::protocol::model::{implementation, tool_result};
 use crate::protocol::revision::Revision;
 
 /// What mcpx says of itself to hosts, and the limits of a host session.
@@ -91,15 +91,11 @@ const ROOM_KEPT: usize = 32;
 #[derive(Debug)]
 pub struct HostSession {
     config: Arc<HostConfig>,
-    /// Who shook hands; says how everything without an envelope is spelled (H-07).
-    peer: Option<Arc<Peer>>,
-    /// `notifications/initialized` came after the last handshake.
-    initialized: bool,
+    /// How everything without an envelope is spelled (H-07).
+    handshake: Option<Handshake>,
     /// A tool list change that could not be told yet.
     change_untold: bool,
-    /// The owner knows who this is.
-    introduced: bool,
-    closed: bool,
+    stage: Stage,
     last_key: u64,
     calls: HashMap<CallKey, Open>,
     keys: HashMap<Id, CallKey>,
@@ -108,6 +104,25 @@ pub struct HostSession {
     /// How many calls hold progress back.
     held: usize,
     warned_of_encoding: bool,
+}
+
+/// How far the connection has come.
+#[derive(Debug, PartialEq, Eq)]
+enum Stage {
+    /// Nobody has said who it is.
+    Unknown,
+    /// The owner was told who this is.
+    Introduced,
+    /// The link has ended.
+    Closed,
+}
+
+/// What the last `initialize` agreed.
+#[derive(Debug)]
+struct Handshake {
+    peer: Arc<Peer>,
+    /// `notifications/initialized` came after it.
+    initialized: bool,
 }
 
 /// A request that has no answer yet.
@@ -125,11 +140,9 @@ impl HostSession {
     pub fn new(config: Arc<HostConfig>) -> Self {
         Self {
             config,
-            peer: None,
-            initialized: false,
+            handshake: None,
             change_untold: false,
-            introduced: false,
-            closed: false,
+            stage: Stage::Unknown,
             last_key: 0,
             calls: HashMap::new(),
             keys: HashMap::new(),
@@ -142,7 +155,7 @@ impl HostSession {
 
     /// The host said something.
     pub fn handle_frame(&mut self, _now: Instant, frame: &Bytes) {
-        if self.closed {
+        if self.stage == Stage::Closed {
             return;
         }
         let (incoming, mended) = parse_noting(frame);
@@ -166,7 +179,7 @@ impl HostSession {
     /// [`Self::handle_too_large`] with what was kept of the line: where that shows the request's id,
     /// the request is answered, so that its sender does not wait for ever (F08).
     pub fn handle_oversized(&mut self, _now: Instant, head: &Bytes, bytes: usize, limit: usize) {
-        if self.closed {
+        if self.stage == Stage::Closed {
             return;
         }
         let text = format!(
@@ -181,7 +194,7 @@ impl HostSession {
 
     /// The link ended: every open request is reported as cancelled.
     pub fn handle_closed(&mut self, _now: Instant) {
-        self.closed = true;
+        self.stage = Stage::Closed;
         self.keys.clear();
         self.batches.clear();
         self.held = 0;
@@ -241,7 +254,7 @@ impl HostSession {
         if !self.announces_tools() {
             return;
         }
-        if self.initialized && self.peer.is_some() {
+        if self.handshake.as_ref().is_some_and(|handshake| handshake.initialized) {
             self.outputs.push_back(list_changed());
         } else {
             self.change_untold = true;
@@ -277,7 +290,8 @@ impl HostSession {
 
     /// H-28, F11: only where 2025-03-26 is spoken, or may be because nothing was agreed yet (H-27).
     fn batch(&mut self, parts: Vec<Result<Message, Malformed>>) {
-        let revision = self.peer.as_ref().map_or(Revision::HEADERLESS, |peer| peer.revision);
+        let revision =
+            self.handshake.as_ref().map_or(Revision::HEADERLESS, |known| known.peer.revision);
         if !revision.allows_batches() {
             let text = format!("protocol revision {revision} has no batches; send one by one");
             self.answer_nobody(None, &RpcError::new(Code::InvalidRequest, text));
@@ -364,7 +378,7 @@ impl HostSession {
             return;
         }
         let peer = Peer { revision, capabilities: envelope.capabilities, info };
-        if !self.introduced {
+        if self.stage == Stage::Unknown {
             self.introduce(&peer);
         }
         if method.as_str() == "server/discover" {
@@ -384,14 +398,17 @@ impl HostSession {
                 self.answer(batch, id, outcome);
             }
             _ => {
-                let peer = self.peer.clone().unwrap_or_else(|| self.undeclared(batch));
+                let peer = self.legacy_peer(batch);
                 self.admit(id, method, lifted.params, peer, lifted.progress_token, batch);
             }
         }
     }
 
-    /// H-26, H-27: how somebody who declared nothing is spoken to.
-    fn undeclared(&self, batch: Option<BatchKey>) -> Arc<Peer> {
+    /// Who speaks without an envelope. H-26, H-27: how somebody who declared nothing is spoken to.
+    fn legacy_peer(&self, batch: Option<BatchKey>) -> Arc<Peer> {
+        if let Some(handshake) = &self.handshake {
+            return Arc::clone(&handshake.peer);
+        }
         let revision = if self.config.over_stdio && batch.is_none() {
             Revision::OLDEST
         } else {
@@ -446,8 +463,7 @@ impl HostSession {
         );
         self.answer(None, id, Ok(result));
         self.introduce(&peer);
-        self.peer = Some(Arc::new(peer));
-        self.initialized = false;
+        self.handshake = Some(Handshake { peer: Arc::new(peer), initialized: false });
     }
 
     /// H-19 to H-21.
@@ -472,8 +488,9 @@ impl HostSession {
         match method.as_str() {
             // H-05: some hosts leave the prefix out.
             "notifications/initialized" | "initialized" => {
-                self.initialized = self.peer.is_some();
-                if self.initialized && std::mem::take(&mut self.change_untold) {
+                let Some(handshake) = &mut self.handshake else { return };
+                handshake.initialized = true;
+                if std::mem::take(&mut self.change_untold) {
                     self.outputs.push_back(list_changed());
                 }
             }
@@ -512,14 +529,8 @@ impl HostSession {
     }
 
     fn introduce(&mut self, peer: &Peer) {
-        self.introduced = true;
-        let label = peer.name().map_or_else(
-            || "unknown".to_owned(),
-            |name| match peer.info.as_ref().and_then(|info| info.member_str("version")) {
-                Some(version) => format!("{name} {version}"),
-                None => name,
-            },
-        );
+        self.stage = Stage::Introduced;
+        let label = implementation::label(peer.info.as_ref());
         let event = HostEvent::Opened { label, revision: peer.revision.to_string() };
         self.outputs.push_back(HostOutput::Event(event));
     }
@@ -545,10 +556,7 @@ impl HostSession {
 
     /// Answers a request whose id cannot be read.
     fn answer_nobody(&mut self, batch: Option<BatchKey>, error: &RpcError) {
-        let revision = match &self.peer {
-            Some(peer) => peer.revision,
-            None => self.undeclared(batch).revision,
-        };
+        let revision = self.legacy_peer(batch).revision;
         let frame = if revision.leaves_out_unread_ids() {
             Response::to_frame_without_id(error)
         } else {

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use super::timers::{CALL_TOTAL, Timer, after};
 use super::{Answer, Closed, Limit, Outcome};
 use crate::protocol::edge;
-use crate::protocol::jsonrpc::{Incoming, Message, Method, RawJson, parse, scan};
+use crate::protocol::jsonrpc::{Id, Incoming, Message, Method, RawJson, parse_noting, scan};
 use crate::protocol::revision::Revision;
 
 /// Where the news of one call go. Implemented by the actors' layer; must never block.
@@ -83,6 +83,9 @@ impl Struck {
     }
 }
 
+/// Calls whose limit has struck, by id.
+pub(super) type Expired<S> = Vec<(u64, Struck, Entry<S>)>;
+
 /// See the module.
 pub struct Pending<S> {
     next_id: AtomicU64,
@@ -114,11 +117,14 @@ impl<S: CallSink> Pending<S> {
     /// Delivers a frame to the call it answers or reports on.
     pub fn resolve(&self, now: Instant, frame: Bytes) -> Resolved {
         // Arrays are rare (one revision has them) and may hold anything: the session unpacks them.
-        if frame.trim_ascii_start().first() == Some(&b'[') {
+        if scan::is_batch(&frame) {
             return Resolved::Other(frame);
         }
-        match parse(&frame) {
-            Ok(Incoming::One(message)) if self.take_message(now, &message) => Resolved::Taken,
+        match parse_noting(&frame) {
+            // A frame that had to be repaired goes by the session, which warns (F09).
+            (Ok(Incoming::One(message)), false) if self.take_message(now, &message) => {
+                Resolved::Taken
+            }
             _ => Resolved::Other(frame),
         }
     }
@@ -142,7 +148,7 @@ impl<S: CallSink> Pending<S> {
     pub(super) fn take_message(&self, now: Instant, message: &Message) -> bool {
         match message {
             Message::Response(response) => {
-                let Some(id) = response.id.as_ref().and_then(|id| id.as_u64()) else {
+                let Some(id) = response.id.as_ref().and_then(Id::as_u64) else {
                     return false;
                 };
                 self.answer(now, id, response.outcome.clone())
@@ -234,10 +240,7 @@ impl<S: CallSink> Pending<S> {
     }
 
     /// Takes out the calls whose limit has struck, and says when to look again.
-    pub(super) fn take_expired(
-        &self,
-        now: Instant,
-    ) -> (Vec<(u64, Struck, Entry<S>)>, Option<Instant>) {
+    pub(super) fn take_expired(&self, now: Instant) -> (Expired<S>, Option<Instant>) {
         let mut table = self.lock();
         let mut struck = Vec::new();
         let mut next: Option<Instant> = None;
@@ -289,7 +292,7 @@ impl<S: CallSink> Pending<S> {
 pub(super) fn classify(revision: Revision, method: &Method, outcome: Outcome) -> Answer {
     let result = match outcome {
         Ok(result) => result,
-        Err(error) => return Answer::Error(error),
+        Err(error) => return Answer::Error(edge::lift_error(revision, error)),
     };
     if !result.is_object() {
         return Answer::Invalid("its result is no object".to_owned());

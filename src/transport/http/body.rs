@@ -8,14 +8,15 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use super::HttpBody;
-
 /// Why a body was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyRefused {
     /// Longer than the limit, in bytes.
     #[error("the body is longer than {0} bytes")]
     TooLarge(usize),
+    /// Not there within the time.
+    #[error("the body did not come in time")]
+    TooSlow,
     /// The peer went away or broke the protocol.
     #[error("the body could not be read: {0}")]
     Broken(String),
@@ -45,16 +46,6 @@ pub(super) enum OutBody {
     /// Chunks until the sender is gone. A reader that is too slow leaves them in the bounded queue,
     /// and so stops the sender.
     Stream(mpsc::Receiver<Bytes>),
-}
-
-impl From<HttpBody> for OutBody {
-    fn from(body: HttpBody) -> Self {
-        match body {
-            HttpBody::Full(bytes) => Self::Full(Some(bytes)),
-            HttpBody::Stream(chunks) => Self::Stream(chunks),
-            HttpBody::Upgrade(_) => Self::Full(None),
-        }
-    }
 }
 
 impl Body for OutBody {

@@ -1,5 +1,6 @@
 //! Requests to the control socket, for the command line and the shim.
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +30,9 @@ pub enum CallFailed {
         /// What the system said.
         source: io::Error,
     },
+    /// A header value that is no plain ASCII: the caller has to encode it.
+    #[error("the value of the header {0} cannot be sent as it is")]
+    BadHeader(String),
     /// The connection broke, or what came is no HTTP.
     #[error("the daemon's answer broke off: {0}")]
     Broken(String),
@@ -147,11 +151,10 @@ pub async fn attach(
         "GET {path} HTTP/1.1\r\nHost: mcpx\r\nConnection: Upgrade\r\nUpgrade: {ATTACH_PROTOCOL}\r\n"
     );
     for (name, value) in headers {
-        let clean = value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-        debug_assert!(clean, "header values are encoded by the caller");
-        if clean {
-            head.push_str(&format!("{name}: {value}\r\n"));
+        if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+            return Err(CallFailed::BadHeader((*name).to_owned()));
         }
+        let _ = write!(head, "{name}: {value}\r\n");
     }
     head.push_str("\r\n");
     stream.write_all(head.as_bytes()).await.map_err(broken)?;
@@ -174,11 +177,7 @@ pub async fn attach(
         return Err(CallFailed::NotUpgraded { status, text });
     }
     let (reader, writer) = stream.into_split();
-    Ok(if rest.is_empty() {
-        Link::new(reader, writer, limits)
-    } else {
-        Link::new(io::Cursor::new(rest).chain(reader), writer, limits)
-    })
+    Ok(Link::with_head(&rest, reader, writer, limits))
 }
 
 /// Status, content length and the head's own length, once the head is whole.

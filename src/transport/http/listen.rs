@@ -60,24 +60,32 @@ pub async fn listen(
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let places = Arc::new(Semaphore::new(limits.connections));
+    let mut full = false;
     let mut connections = JoinSet::new();
     let outcome = loop {
         let accepted = tokio::select! {
             biased;
             _ = stop.wait_for(|stopped| *stopped) => break Ok(()),
             Some(_) = connections.join_next() => continue,
-            accepted = accept(&listener, &places) => accepted,
+            accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, place)) => {
-                if admit(&stream) {
-                    let handler = Arc::clone(&handler);
-                    let stop = stop.clone();
-                    connections.spawn(async move {
-                        serve(stream, handler, limits.serve, stop).await;
-                        drop(place);
-                    });
-                }
+            Ok((stream, _)) if !admit(&stream) => {}
+            Ok((stream, _)) => {
+                let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                    if !std::mem::replace(&mut full, true) {
+                        tracing::warn!(limit = limits.connections, "connections are refused");
+                    }
+                    turn_away(&stream);
+                    continue;
+                };
+                full = false;
+                let handler = Arc::clone(&handler);
+                let stop = stop.clone();
+                connections.spawn(async move {
+                    serve(stream, handler, limits.serve, stop).await;
+                    drop(place);
+                });
             }
             Err(error) => match classify(&error) {
                 AcceptError::Connection => {}
@@ -100,15 +108,13 @@ pub async fn listen(
     outcome
 }
 
-/// One connection and its place. Beyond the limit nothing is accepted: the kernel's own queue holds
-/// what comes, and refuses when that is full.
-async fn accept(
-    listener: &UnixListener,
-    places: &Arc<Semaphore>,
-) -> io::Result<(UnixStream, tokio::sync::OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, place))
+/// Says that there is no room: an answer that can be read, not silence. A fresh socket's buffer
+/// takes it without waiting.
+fn turn_away(stream: &UnixStream) {
+    let answer = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\n\
+        Content-Length: 56\r\nConnection: close\r\nRetry-After: 1\r\n\r\n\
+        too many connections at once (control.max_connections)\r\n";
+    let _ = stream.try_write(answer);
 }
 
 #[cfg(test)]

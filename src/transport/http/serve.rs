@@ -2,7 +2,6 @@
 //! connection becomes a link with no HTTP left in its path.
 
 use std::convert::Infallible;
-use std::io::Cursor;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,20 +11,20 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 
 use super::body::{self, BodyRefused, OutBody};
 use super::{HttpBody, HttpHandler, HttpIn, HttpOut};
 use crate::transport::link::{Link, LinkLimits};
+use crate::transport::task::spawn_named;
 
 /// Limits of one connection.
 #[derive(Debug, Clone, Copy)]
 pub struct ServeLimits {
     /// Longest body, in bytes (`control.max_body`).
     pub body: usize,
-    /// Longest wait for a whole request head (`control.header_timeout`).
+    /// Longest wait for a whole request head, and then for its body (`control.header_timeout`).
     pub headers: Duration,
     /// Limits of the link after an upgrade.
     pub link: LinkLimits,
@@ -69,7 +68,8 @@ async fn answer(
 ) -> Result<Response<OutBody>, Infallible> {
     let (mut parts, body) = request.into_parts();
     let upgrade = parts.extensions.remove::<hyper::upgrade::OnUpgrade>();
-    let body = match body::read(body, limits.body).await {
+    let read = tokio::time::timeout(limits.headers, body::read(body, limits.body)).await;
+    let body = match read.unwrap_or(Err(BodyRefused::TooSlow)) {
         Ok(body) => body,
         Err(refused) => return Ok(refuse(&refused)),
     };
@@ -82,14 +82,17 @@ async fn answer(
             body,
         })
         .await;
-    let HttpOut { status, headers, mut body } = answered;
-    if let HttpBody::Upgrade(then) = &mut body
-        && let Some(upgrade) = upgrade
-    {
-        let then = std::mem::replace(then, Box::new(drop));
-        crate::transport::task::spawn_named("attach", become_link(upgrade, limits.link, then));
-    }
-    let mut response = Response::new(OutBody::from(body));
+    let HttpOut { status, headers, body } = answered;
+    let body = match (body, upgrade) {
+        (HttpBody::Full(bytes), _) => OutBody::Full(Some(bytes)),
+        (HttpBody::Stream(chunks), _) => OutBody::Stream(chunks),
+        (HttpBody::Upgrade(then), Some(upgrade)) => {
+            spawn_named("attach", become_link(upgrade, limits.link, then));
+            OutBody::Full(None)
+        }
+        (HttpBody::Upgrade(_), None) => return Ok(not_asked()),
+    };
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     Ok(response)
@@ -104,21 +107,26 @@ async fn become_link(
     let Ok(upgraded) = upgrade.await else { return };
     let Ok(parts) = upgraded.downcast::<TokioIo<UnixStream>>() else { return };
     let (read, write) = parts.io.into_inner().into_split();
-    let link = if parts.read_buf.is_empty() {
-        Link::new(read, write, limits)
-    } else {
-        Link::new(Cursor::new(parts.read_buf).chain(read), write, limits)
-    };
-    then(link);
+    then(Link::with_head(&parts.read_buf, read, write, limits));
+}
+
+/// The route is for upgrades, and this request asked for none.
+fn not_asked() -> Response<OutBody> {
+    plain(StatusCode::UPGRADE_REQUIRED, "this route takes an Upgrade request only\n".to_owned())
 }
 
 fn refuse(refused: &BodyRefused) -> Response<OutBody> {
-    let text = format!("{refused}\n");
-    let mut response = Response::new(OutBody::Full(Some(Bytes::from(text))));
-    *response.status_mut() = match refused {
+    let status = match refused {
         BodyRefused::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        BodyRefused::TooSlow => StatusCode::REQUEST_TIMEOUT,
         BodyRefused::Broken(_) => StatusCode::BAD_REQUEST,
     };
+    plain(status, format!("{refused}\n"))
+}
+
+fn plain(status: StatusCode, text: String) -> Response<OutBody> {
+    let mut response = Response::new(OutBody::Full(Some(Bytes::from(text))));
+    *response.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);
     response

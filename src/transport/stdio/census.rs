@@ -59,9 +59,9 @@ impl Process {
     /// The marker that stands in its environment, if it has one.
     pub fn marker(&self) -> Option<String> {
         let environ = std::fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
-        let marker = environ.split(|&byte| byte == 0).find_map(|variable| {
-            variable.strip_prefix(MARKER.as_bytes())?.strip_prefix(b"=")
-        })?;
+        let marker = environ
+            .split(|&byte| byte == 0)
+            .find_map(|variable| variable.strip_prefix(MARKER.as_bytes())?.strip_prefix(b"="))?;
         String::from_utf8(marker.to_vec()).ok()
     }
 }
@@ -85,15 +85,16 @@ pub fn ours(since: u64) -> Vec<Process> {
 /// Children of this process, by the kernel's own list where it has one.
 pub fn children() -> Vec<Process> {
     let me = Pid::this().as_raw();
-    let listed: Option<Vec<Process>> = std::fs::read_dir("/proc/self/task").ok().and_then(|tasks| {
-        let mut found = Vec::new();
-        for task in tasks.flatten() {
-            let list = std::fs::read_to_string(task.path().join("children")).ok()?;
-            let pids = list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
-            found.extend(pids.filter_map(Process::read));
-        }
-        Some(found)
-    });
+    let listed: Option<Vec<Process>> =
+        std::fs::read_dir("/proc/self/task").ok().and_then(|tasks| {
+            let mut found = Vec::new();
+            for task in tasks.flatten() {
+                let list = std::fs::read_to_string(task.path().join("children")).ok()?;
+                let pids = list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+                found.extend(pids.filter_map(Process::read));
+            }
+            Some(found)
+        });
     listed.unwrap_or_else(|| ours(0)).into_iter().filter(|one| one.parent == me).collect()
 }
 
@@ -127,7 +128,8 @@ impl Family {
             pids.push(self.leader.pid);
         }
         for process in all {
-            let seen = self.seen.iter().any(|one| (one.pid, one.start) == (process.pid, process.start));
+            let seen =
+                self.seen.iter().any(|one| (one.pid, one.start) == (process.pid, process.start));
             if seen || process.marker().as_deref() == Some(&self.marker) {
                 pids.push(process.pid);
                 group |= process.group == self.leader.pid;

@@ -143,7 +143,8 @@ pub struct ChildHandle {
     /// Until it is reaped.
     leader: Option<std::process::Child>,
     family: Family,
-    stdin: LinkCloser,
+    /// Closes its stdin, where that is a link.
+    stdin: Option<LinkCloser>,
     stderr: StderrRing,
     ended: tokio::signal::unix::Signal,
     exit: Option<ExitReport>,
@@ -160,48 +161,64 @@ pub fn spawn(spec: &SpawnSpec) -> Result<Child, SpawnError> {
 /// Starts a process and records it, so that the next daemon can end it if this one is killed. Never
 /// blocks for longer than the fork takes. Needs the runtime.
 pub fn spawn_recorded(spec: &SpawnSpec, ledger: Option<&Ledger>) -> Result<Child, SpawnError> {
-    let failed = |source| other(spec, source);
+    let Launched { stdin, stdout, drain, mut handle } = launch(spec, ledger)?;
+    let link = Link::new(stdout, stdin, spec.link);
+    handle.stdin = Some(link.sender.closer());
+    Ok(Child { link, drain, handle })
+}
+
+/// A process with its bare pipes.
+pub(super) struct Launched {
+    pub(super) stdin: pipe::Sender,
+    pub(super) stdout: pipe::Receiver,
+    pub(super) drain: StderrDrain,
+    pub(super) handle: ChildHandle,
+}
+
+/// Starts a process.
+pub(super) fn launch(spec: &SpawnSpec, ledger: Option<&Ledger>) -> Result<Launched, SpawnError> {
     let file = locate::locate(&spec.program, &spec.env, &spec.cwd)?;
     let marker = format!("{:032x}", u128::from_ne_bytes(clock::random()));
     // Before the start: otherwise a child that hangs could miss the signal of its own end.
-    let ended = signal(SignalKind::child()).map_err(failed)?;
+    let ended = signal(SignalKind::child()).map_err(|source| other(spec, source))?;
     let mut record = ledger.map(|ledger| ledger.announce(&marker, &spec.label));
-    let mut process = start(spec, &file, &marker)?;
+    let started = start(spec, &file, &marker);
+    let mut process = match started {
+        Ok(process) => process,
+        Err(error) => {
+            record.into_iter().for_each(Record::over);
+            return Err(error);
+        }
+    };
 
     let pid = process.id().cast_signed();
-    let leader = Process::read(pid).unwrap_or(Process {
-        pid,
-        start: 0,
-        parent: Pid::this().as_raw(),
-        group: pid,
-        zombie: false,
-    });
+    let unseen = Process { pid, start: 0, parent: Pid::this().as_raw(), group: pid, zombie: false };
+    let leader = Process::read(pid).unwrap_or(unseen);
     if let Some(record) = &mut record {
         record.started(&leader);
     }
     let family = Family { leader, marker, anchored: true, seen: Vec::new() };
-    let (link, stderr) = match streams(&mut process, spec) {
+    let (stdin, stdout, stderr) = match streams(&mut process) {
         Ok(streams) => streams,
         Err(source) => {
-            family.send(Signal::SIGKILL);
             bury_later(process, family, record);
-            return Err(failed(source));
+            return Err(other(spec, source));
         }
     };
     let ring = StderrRing::new(spec.stderr);
-    let drain = StderrDrain::new(spec.label.clone(), stderr, ring.clone());
     let handle = ChildHandle {
         label: spec.label.clone(),
         leader: Some(process),
         family,
-        stdin: link.sender.closer(),
-        stderr: ring,
+        stdin: None,
+        stderr: ring.clone(),
         ended,
         exit: None,
         record,
         done: false,
     };
-    Ok(Child { link, drain, handle })
+    let drain = StderrDrain::new(spec.label.clone(), stderr, ring);
+    Ok(Launched { stdin, stdout, drain, handle })
 }
 
 /// Forks and executes.
@@ -236,21 +253,20 @@ fn start(
     Ok(process)
 }
 
-/// The pipes as a link and a stream of stderr.
+/// The three pipes, registered with the reactor. Our ends are ours alone: that they do not block is
+/// not seen by the child.
 fn streams(
     process: &mut std::process::Child,
-    spec: &SpawnSpec,
-) -> std::io::Result<(Link, pipe::Receiver)> {
+) -> std::io::Result<(pipe::Sender, pipe::Receiver, pipe::Receiver)> {
     let missing = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
     let stdin: OwnedFd = process.stdin.take().ok_or_else(missing)?.into();
     let stdout: OwnedFd = process.stdout.take().ok_or_else(missing)?.into();
     let stderr: OwnedFd = process.stderr.take().ok_or_else(missing)?.into();
-    let link = Link::new(
-        pipe::Receiver::from_owned_fd(stdout)?,
+    Ok((
         pipe::Sender::from_owned_fd(stdin)?,
-        spec.link,
-    );
-    Ok((link, pipe::Receiver::from_owned_fd(stderr)?))
+        pipe::Receiver::from_owned_fd(stdout)?,
+        pipe::Receiver::from_owned_fd(stderr)?,
+    ))
 }
 
 fn not_executable(spec: &SpawnSpec, source: std::io::Error) -> SpawnError {
@@ -293,7 +309,9 @@ impl ChildHandle {
     /// carries the marker, is left. The link's writer has to be running or dropped for stdin to
     /// close; its senders need not be gone.
     pub async fn stop(mut self, ladder: StopLadder) -> ExitReport {
-        self.stdin.close();
+        if let Some(stdin) = &self.stdin {
+            stdin.close();
+        }
         let mut rung = "stdin";
         if !self.gone_within(ladder.drain).await {
             rung = "term";
@@ -312,6 +330,16 @@ impl ChildHandle {
         let mut exit = self.exit.clone().unwrap_or_else(unknown_exit);
         exit.rung = Some(rung);
         exit
+    }
+
+    /// Whether the leader has exited and left nobody behind.
+    pub(super) fn is_alone(&self) -> bool {
+        self.exit.is_some() && self.family.seen.is_empty()
+    }
+
+    /// Lets go of what the leader has left running on purpose (an agent, say). It has exited.
+    pub(super) fn release(mut self) {
+        self.done = self.exit.is_some();
     }
 
     /// Whether the leader and all others are gone within the time.

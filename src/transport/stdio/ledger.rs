@@ -259,9 +259,9 @@ fn family(marker: String, entry: Entry) -> (String, Family) {
 /// Takes the census of all; whether any member lives.
 fn look(families: &mut [(String, Family)]) -> bool {
     let all = census::ours(0);
-    let alive = families.iter_mut().filter_map(|(_, family)| {
-        (!family.census_among(&all).is_empty()).then_some(())
-    });
+    let alive = families
+        .iter_mut()
+        .filter_map(|(_, family)| (!family.census_among(&all).is_empty()).then_some(()));
     alive.count() > 0
 }
 

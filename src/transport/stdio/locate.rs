@@ -26,7 +26,8 @@ pub fn locate(
             if there { Ok(file) } else { Err(SpawnError::NoFile { program: text(program) }) }
         });
     }
-    let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let path =
+        env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
     let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
     let mut refused = None;
     for folder in std::env::split_paths(path) {
@@ -38,10 +39,8 @@ pub fn locate(
             Err(error) => refused = Some(error),
         }
     }
-    Err(refused.unwrap_or_else(|| SpawnError::NotFound {
-        program: text(program),
-        path: text(path),
-    }))
+    Err(refused
+        .unwrap_or_else(|| SpawnError::NotFound { program: text(program), path: text(path) }))
 }
 
 /// Whether the file is there; an error if it is but cannot be executed for a reason we can name.

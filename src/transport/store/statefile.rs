@@ -38,10 +38,15 @@ pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Makes sure that the folder is there, with its parents, and that only its owner can enter it.
+/// Makes sure that the folder is there, with its parents, and that only its owner can enter it. One
+/// that everybody may write into is refused.
 pub fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     let mode = std::fs::metadata(path)?.permissions().mode();
+    if mode & 0o002 != 0 {
+        // A shared folder such as /tmp: closing it would hurt others.
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "others may write into it"));
+    }
     if mode & 0o077 != 0 {
         std::fs::set_permissions(path, Permissions::from_mode(0o700))?;
     }
@@ -82,6 +87,8 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let folder = top.path().join("open");
         std::fs::create_dir(&folder).unwrap();
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o1777)).unwrap();
+        assert!(private_folder(&folder).is_err());
         std::fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
         private_folder(&folder).unwrap();
         assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);

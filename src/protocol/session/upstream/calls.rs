@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::opening::bare_params;
 use super::{Asked, Call, Phase, UpstreamEvent, UpstreamSession};
-use crate::protocol::edge;
+use crate::protocol::edge::{self, keys};
 use crate::protocol::jsonrpc::{Id, Message, Method, Notification, RawJson, Request, scan};
 use crate::protocol::session::pending::{CallSink, Entry, Struck};
 use crate::protocol::session::timers::{Timer, after};
@@ -87,7 +87,7 @@ impl<S: CallSink> UpstreamSession<S> {
         let Held { id, method, params, wants_progress } = held;
         let with_token;
         let meta = if wants_progress {
-            let token = ("progressToken", RawJson::write(&id));
+            let token = (keys::PROGRESS_TOKEN, RawJson::write(&id));
             with_token = std::iter::once(token)
                 .chain(self.calls.envelope.iter().cloned())
                 .collect::<Vec<_>>();

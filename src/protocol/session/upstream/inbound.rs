@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::{Asked, Phase, UpstreamEvent, UpstreamSession};
 use crate::protocol::jsonrpc::{
     Code, Id, Incoming, Malformed, Message, Notification, RawJson, Request, Response, RpcError,
-    parse, scan,
+    parse, parse_noting, scan,
 };
 use crate::protocol::session::pending::CallSink;
 use crate::protocol::session::{Answer, Outcome};
@@ -61,7 +61,15 @@ fn meant(id: &Id) -> Option<u64> {
 impl<S: CallSink> UpstreamSession<S> {
     /// A frame that [`super::Pending::resolve`] gave back.
     pub fn handle_frame(&mut self, now: Instant, frame: &Bytes) {
-        match parse(frame) {
+        let (parsed, repaired) = parse_noting(frame);
+        if repaired && parsed.is_ok() {
+            self.tell(Oddity::NotUtf8, || {
+                format!("the server sends bytes that are no UTF-8; replaced: {}", sample(frame))
+            });
+        }
+        match parsed {
+            // The reader has tried all others on the calls in flight.
+            Ok(Incoming::One(message)) if repaired && self.pending.take_message(now, &message) => {}
             Ok(Incoming::One(message)) => self.message(now, &message),
             Ok(Incoming::Batch(parts)) => self.batch(now, &parts, frame),
             Err(error) => self.malformed(now, &error, frame),
@@ -134,15 +142,14 @@ impl<S: CallSink> UpstreamSession<S> {
     fn null_id(&mut self, now: Instant, outcome: &Outcome) {
         let probe = self.asked.iter().find(|(_, asked)| *asked == Asked::Discover);
         let alone = matches!(self.phase, Phase::Opening) && self.asked.len() == 1;
-        match probe.filter(|_| alone).map(|(id, _)| *id) {
-            Some(id) => _ = self.own_answer(now, id, outcome),
-            None => {
-                let text = outcome.as_ref().err().map(super::refusal).unwrap_or_default();
-                self.tell(Oddity::NullId, || {
-                    format!("the server could not read something it was sent: {text:.200}")
-                });
-            }
+        if let Some(id) = probe.filter(|_| alone).map(|(id, _)| *id) {
+            self.own_answer(now, id, outcome);
+            return;
         }
+        let text = outcome.as_ref().err().map(super::refusal).unwrap_or_default();
+        self.tell(Oddity::NullId, || {
+            format!("the server could not read something it was sent: {text:.200}")
+        });
     }
 
     /// Whether an answer to `id` is waited for.
@@ -200,34 +207,28 @@ impl<S: CallSink> UpstreamSession<S> {
             }
             return;
         };
-        match repair(frame).or_else(|| self.salvage(frame)) {
-            Some((oddity, message)) => {
-                self.tell(oddity, || match oddity {
-                    Oddity::NotUtf8 => format!(
-                        "the server sends bytes that are no UTF-8; they are replaced: {}",
-                        sample(frame)
-                    ),
-                    _ => format!(
-                        "the server prints before its messages, on the same line: {}",
-                        sample(frame)
-                    ),
-                });
-                if !self.pending.take_message(now, &message) {
-                    self.message(now, &message);
-                }
-            }
-            None => self.noise_seen(Oddity::NotJson, frame),
+        let Some(message) = self.salvage(frame) else {
+            return self.noise_seen(Oddity::NotJson, frame);
+        };
+        self.inbound.noise += 1;
+        self.tell(Oddity::GluedNoise, || {
+            format!("the server prints before its messages, on one line: {}", sample(frame))
+        });
+        if !self.pending.take_message(now, &message) {
+            self.message(now, &message);
         }
     }
 
     /// An object that answers something waited for, but not as a message may: its caller is told,
     /// instead of waiting for an answer that was given already.
     fn broken_answer(&mut self, now: Instant, error: &Malformed, frame: &Bytes) -> bool {
-        let id = error.id().and_then(|id| id.as_u64().or_else(|| meant(id)));
-        let Some(id) = id.filter(|_| scan::head(frame).is_response()) else { return false };
-        if !self.is_waiting(id) {
+        let head = scan::head(frame);
+        if !head.is_response() {
             return false;
         }
+        let id = head.id.and_then(|raw| Id::from_raw(std::str::from_utf8(raw).ok()?).ok());
+        let id = id.and_then(|id| id.as_u64().or_else(|| meant(&id)));
+        let Some(id) = id.filter(|id| self.is_waiting(*id)) else { return false };
         let text = format!("its answer is no JSON-RPC response: {error}");
         match self.pending.remove(id) {
             Some(entry) => entry.sink.done(Answer::Invalid(text)),
@@ -238,13 +239,13 @@ impl<S: CallSink> UpstreamSession<S> {
 
     /// Noise glued before a frame: taken only if the rest of the line is an answer waited for
     /// (product.md 8).
-    fn salvage(&self, frame: &Bytes) -> Option<(Oddity, Message)> {
+    fn salvage(&self, frame: &Bytes) -> Option<Message> {
         const START: &[u8] = b"{\"jsonrpc\"";
         let at = memchr::memmem::find(frame, START)?;
         let Ok(Incoming::One(message)) = parse(&frame.slice(at..)) else { return None };
         let Message::Response(Response { id: Some(id), .. }) = &message else { return None };
         id.as_u64().filter(|id| self.is_waiting(*id))?;
-        Some((Oddity::GluedNoise, message))
+        Some(message)
     }
 
     /// Counted, told once a kind with a sample, never answered.
@@ -264,17 +265,5 @@ impl<S: CallSink> UpstreamSession<S> {
             self.inbound.told.push(oddity);
             self.out.warn(text());
         }
-    }
-}
-
-/// A line with bytes that are no UTF-8, made whole (F09).
-fn repair(frame: &Bytes) -> Option<(Oddity, Message)> {
-    if std::str::from_utf8(frame).is_ok() {
-        return None;
-    }
-    let text = Bytes::from(String::from_utf8_lossy(frame).into_owned());
-    match parse(&text) {
-        Ok(Incoming::One(message)) => Some((Oddity::NotUtf8, message)),
-        _ => None,
     }
 }

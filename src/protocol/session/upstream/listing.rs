@@ -124,7 +124,8 @@ impl Reading {
             self.doubled.push(name);
             return false;
         }
-        self.items.push(item);
+        // Kept for long, unlike the page it came in.
+        self.items.push(item.detached());
         true
     }
 }

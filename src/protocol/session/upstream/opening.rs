@@ -19,7 +19,7 @@ use std::time::Instant;
 use super::UpstreamSession;
 use super::{Asked, OpenError, Phase, Settled, UpstreamConfig, UpstreamEvent, UpstreamOutput};
 use crate::protocol::Notice;
-use crate::protocol::edge;
+use crate::protocol::edge::{keys, lifecycle};
 use crate::protocol::era_record::{EraRecord, EraSource};
 use crate::protocol::jsonrpc::{Message, Method, Notification, Object, RawJson, RpcError};
 use crate::protocol::revision::{Era, Revision};
@@ -27,11 +27,6 @@ use crate::protocol::session::pending::CallSink;
 use crate::protocol::session::probe::{self, Plan, Verdict};
 use crate::protocol::session::timers::{Timer, after};
 use crate::protocol::session::{Closed, Limit, Outcome};
-
-const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// What is known while the era is found out.
 #[derive(Debug)]
@@ -77,16 +72,9 @@ impl Opening {
     }
 }
 
-/// The members of a modern request's envelope.
-pub(super) fn envelope(
-    config: &UpstreamConfig,
-    revision: Revision,
-) -> [(&'static str, RawJson); 3] {
-    [
-        (PROTOCOL_VERSION, RawJson::write(revision.as_str())),
-        (CLIENT_INFO, config.info.clone()),
-        (CLIENT_CAPABILITIES, config.capabilities.clone()),
-    ]
+/// The `_meta` members that every request to an upstream of `revision` carries.
+fn envelope(config: &UpstreamConfig, revision: Revision) -> Vec<(&'static str, RawJson)> {
+    lifecycle::request_meta(revision, &config.info, &config.capabilities, None)
 }
 
 /// Parameters that hold nothing but the envelope.
@@ -132,12 +120,8 @@ impl<S: CallSink> UpstreamSession<S> {
         self.opening.initialize_tried = true;
         self.timers.clear(Timer::ProbePatience);
         let offer = self.opening.offer;
-        let mut params = Object::new();
-        params.set("protocolVersion", RawJson::write(offer.as_str()));
-        params.set("capabilities", self.config.capabilities.clone());
-        params.set("clientInfo", self.config.info.clone());
-        let method = Method::known("initialize");
-        let params = edge::downgrade_params(offer, &method, &params.write(), &[]);
+        let params =
+            lifecycle::initialize_params(offer, &self.config.info, &self.config.capabilities);
         self.ask(Asked::Initialize, "initialize", Some(params));
     }
 
@@ -316,7 +300,7 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     fn settle_modern(&mut self, now: Instant, revision: Revision, result: &RawJson) {
-        let info = result.member("_meta").and_then(|meta| meta.member(SERVER_INFO));
+        let info = result.member("_meta").and_then(|meta| meta.member(keys::SERVER_INFO));
         self.settle(now, revision, info, result);
     }
 
@@ -343,8 +327,8 @@ impl<S: CallSink> UpstreamSession<S> {
         let capabilities = result.member("capabilities").filter(RawJson::is_object);
         let settled = Settled {
             revision,
-            info,
-            capabilities: capabilities.unwrap_or_else(RawJson::empty_object),
+            info: info.map(|info| info.detached()),
+            capabilities: capabilities.map_or_else(RawJson::empty_object, |raw| raw.detached()),
             instructions: result.member_str("instructions"),
             ..self.learned(revision)
         };
@@ -359,10 +343,7 @@ impl<S: CallSink> UpstreamSession<S> {
         }
         self.tools.declared = settled.capabilities.member("tools").is_some();
         self.out.event(UpstreamEvent::Settled(settled));
-        self.calls.envelope = match revision.era() {
-            Era::Modern => envelope(&self.config, revision).to_vec(),
-            Era::Legacy => Vec::new(),
-        };
+        self.calls.envelope = envelope(&self.config, revision);
         self.send_held(now);
         self.start_wanted_list(now);
     }

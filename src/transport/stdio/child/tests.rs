@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "tests write their programs")]
+
 use std::os::unix::fs::PermissionsExt;
 
 use bytes::Bytes;
@@ -9,7 +11,8 @@ use crate::transport::task::spawn_named;
 
 const QUICK: StopLadder =
     StopLadder { drain: Duration::from_millis(300), term: Duration::from_millis(300) };
-const SLOW: StopLadder = StopLadder { drain: Duration::from_secs(20), term: Duration::from_secs(20) };
+const SLOW: StopLadder =
+    StopLadder { drain: Duration::from_secs(20), term: Duration::from_secs(20) };
 
 fn spec(program: &str, args: &[&str]) -> SpawnSpec {
     SpawnSpec {
@@ -58,11 +61,8 @@ async fn an_echo_goes_through_and_the_child_leaves_at_the_end_of_its_stdin() {
     let family = child.handle.family.clone();
     // The sender is still there: the handle closes stdin in any case.
     let exit = child.handle.stop(SLOW).await;
-    let expected = ExitReport {
-        text: "exited with status 0".into(),
-        code: Some(0),
-        rung: Some("stdin"),
-    };
+    let expected =
+        ExitReport { text: "exited with status 0".into(), code: Some(0), rung: Some("stdin") };
     assert_eq!(exit, expected);
     assert_eq!(left(&family), []);
     assert!(!census::children().iter().any(|one| one.pid == family.leader.pid), "reaped");
@@ -73,7 +73,7 @@ async fn an_echo_goes_through_and_the_child_leaves_at_the_end_of_its_stdin() {
 #[tokio::test]
 async fn the_environment_is_what_is_given_and_the_marker() {
     let mut child = spawn(&spec("env", &[])).unwrap();
-    let mut lines = vec![frame(&mut child).await, frame(&mut child).await];
+    let mut lines = [frame(&mut child).await, frame(&mut child).await];
     lines.sort();
     assert!(lines[0].starts_with(b"MCPX_SPAWN="));
     assert!(lines[1].starts_with(b"PATH="));
@@ -278,16 +278,15 @@ async fn a_blocking_single_threaded_peer_with_full_pipes_does_not_hang() {
 async fn what_a_killed_daemon_left_is_found_and_ended() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = Ledger::open(folder.path()).unwrap();
-    let spec = spec("sh", &["-c", "setsid sleep 1000 & trap '' TERM; echo up; sleep 1000; sleep 9"]);
+    let spec =
+        spec("sh", &["-c", "setsid sleep 1000 & trap '' TERM; echo up; sleep 1000; sleep 9"]);
     let mut child = spawn_recorded(&spec, Some(&ledger)).unwrap();
     assert_eq!(frame(&mut child).await, "up");
     let family = child.handle.family.clone();
     while left(&family).len() < 3 {
         tokio::task::yield_now().await;
     }
-    let quick = |folder: PathBuf| async move {
-        super::super::ledger::sweep(&folder, QUICK).await
-    };
+    let quick = |folder: PathBuf| async move { super::super::ledger::sweep(&folder, QUICK).await };
     assert_eq!(quick(folder.path().to_owned()).await, [], "a living daemon's are left alone");
     // As if this daemon had been another one, killed: no drop, and its file of another name.
     std::mem::forget(child.handle);
