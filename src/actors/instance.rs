@@ -31,12 +31,12 @@ use super::support::task::{self, TaskGuard};
 use super::support::timer::Timer;
 use crate::protocol::era_record::EraRecord;
 use crate::protocol::jsonrpc::RawJson;
-use crate::protocol::session::{Closed, Limit};
 use crate::protocol::session::pending::{Pending, Resolved};
 use crate::protocol::session::upstream::{
     Call, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
     UpstreamOutput, UpstreamSession,
 };
+use crate::protocol::session::{Closed, Limit};
 use crate::settings::{ServerDef, Settings};
 use crate::transport::clock;
 use crate::transport::link::{LinkEvent, LinkReader, LinkSender};

@@ -16,8 +16,7 @@ const SOON: Duration = Duration::from_secs(5);
 async fn one_call_in_each_era() {
     let mut stage = Stage::new(|_| {}).await;
     let eras = ["legacy", "modern", "dual"];
-    let fakes: Vec<_> =
-        eras.iter().map(|era| stage.fake(era, &format!("--era {era}"))).collect();
+    let fakes: Vec<_> = eras.iter().map(|era| stage.fake(era, &format!("--era {era}"))).collect();
     stage.serve(fakes.iter().map(|fake| stage.def(fake)).collect()).await;
     for (era, fake) in eras.iter().zip(&fakes) {
         let answer = stage.call(era, "echo", json!({"text": "hello"})).await.unwrap();
@@ -77,7 +76,8 @@ async fn f36_dropping_a_call_cancels_it_and_no_other() {
     stage.call("slow", "echo", json!({"text": "warm"})).await.unwrap();
 
     let upstreams = stage.upstreams.clone();
-    let hanging = tokio::spawn(async move { upstreams.call(want("slow", "hang", json!({}))).await });
+    let hanging =
+        tokio::spawn(async move { upstreams.call(want("slow", "hang", json!({}))).await });
     eventually!(SOON, stage.status("slow").await.instances[0].in_flight == 1);
     let other = stage.call("slow", "echo", json!({"text": "b"})).await.unwrap();
     assert_eq!(text(&other), "b");

@@ -138,9 +138,8 @@ async fn serve(link: Link, script: Script, mut stopped: watch::Receiver<bool>) {
         };
         let LinkEvent::Frame(frame) = event else { break };
         let message: Value = serde_json::from_slice(&frame).unwrap();
-        let wedged = ready_at.zip(script.wedges_after).is_some_and(|(at, after)| {
-            clock::now() >= at + after
-        });
+        let wedged =
+            ready_at.zip(script.wedges_after).is_some_and(|(at, after)| clock::now() >= at + after);
         if script.mute || wedged || message.get("id").is_none() {
             continue;
         }

@@ -1,7 +1,7 @@
 //! The upstream half without hosts: everything that `Root` would start, under a bare supervisor.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Surroundings for Plain {
         Box::pin(async { vec![("PATH".into(), path)] })
     }
 
-    fn variable(&self, name: &str) -> Looking<'_, Option<OsString>> {
+    fn variable<'a>(&'a self, name: &'a str) -> Looking<'a, Option<OsString>> {
         let value = (name == "SECRET").then(|| "${NOT_AGAIN}".into());
         Box::pin(async { value })
     }
@@ -65,8 +65,8 @@ impl Surroundings for Plain {
         Box::pin(async move { Err(format!("no commands here: {text}")) })
     }
 
-    fn home(&self) -> PathBuf {
-        std::env::temp_dir()
+    fn home(&self) -> &Path {
+        Path::new("/")
     }
 }
 
@@ -137,11 +137,8 @@ impl Stage {
         let upstreams = UpstreamsHandle::new(Arc::new(settings.clone()), shop);
         upstreams.start(stem.get_cell()).await.unwrap();
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let mark = format!(
-            "actors-{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed),
-        );
+        let mark =
+            format!("actors-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed),);
         Self { upstreams, catalog, eras, events, settings, folder, mark, stem }
     }
 

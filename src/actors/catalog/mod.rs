@@ -20,6 +20,7 @@ use tokio::sync::watch;
 
 use self::merge::Entries;
 pub use self::view::{View, ViewTool};
+use super::dispatch;
 use super::era_cache::identity;
 use super::events::{Event, EventsHandle};
 use super::support::slot::Slot;
@@ -57,13 +58,13 @@ impl Snapshot {
 
     /// What a host sees in pass-through mode. Made once for each snapshot: settings change rarely.
     pub fn passthrough(&self, expose: &ExposeSettings) -> Arc<View> {
-        let (made_for, view) = self
-            .view
-            .get_or_init(|| (*expose, Arc::new(View::passthrough(&self.servers, expose))));
-        if made_for == expose {
-            return Arc::clone(view);
-        }
-        Arc::new(View::passthrough(&self.servers, expose))
+        let make = || {
+            let reserved = dispatch::own_names();
+            let reserved: Vec<&str> = reserved.iter().map(String::as_str).collect();
+            Arc::new(View::passthrough(&self.servers, expose, &reserved))
+        };
+        let (made_for, view) = self.view.get_or_init(|| (*expose, make()));
+        if made_for == expose { Arc::clone(view) } else { make() }
     }
 }
 
@@ -340,12 +341,7 @@ impl CatalogState {
         self.shared.folder.join(format!("{}.json", identity(def)))
     }
 
-    fn identified(
-        &mut self,
-        server: &str,
-        info: Option<RawJson>,
-        instructions: Option<String>,
-    ) {
+    fn identified(&mut self, server: &str, info: Option<RawJson>, instructions: Option<String>) {
         let Some(old) = self.entries.get(server) else { return };
         let entry = CatalogServer { info, instructions, ..(**old).clone() };
         self.replace(entry);
