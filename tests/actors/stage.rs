@@ -16,6 +16,7 @@ use mcpx::actors::instance::spec::{Looking, Surroundings};
 use mcpx::actors::upstreams::{CallWant, Caller, HostId, PoolStatus, Refused, UpstreamsHandle};
 use mcpx::protocol::jsonrpc::{Method, RawJson};
 use mcpx::protocol::session::Answer;
+use mcpx::transport::store;
 use mcpx::settings::{Scope, ServerDef, Settings};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use serde_json::{Value, json};
@@ -122,7 +123,8 @@ impl Stage {
         let (stem, _) = Actor::spawn(None, Stem, ()).await.unwrap();
         let events = EventsHandle::new(settings.daemon.events_ring);
         let eras = EraCacheHandle::new(folder.path().join("eras.json"), events.clone());
-        let catalog = CatalogHandle::new(folder.path().join("catalog"), events.clone());
+        let store = store::open(&folder.path().join("store.redb")).unwrap().store;
+        let catalog = CatalogHandle::new(store, events.clone());
         eras.start(stem.get_cell()).await.unwrap();
         catalog.start(stem.get_cell()).await.unwrap();
         let shop = Shop {
