@@ -4,9 +4,10 @@
 //! the first actor starts, with an error that names it.
 
 use std::future::Future;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::{ffi::OsString, fmt, io};
+use std::time::Instant;
 
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,7 +22,6 @@ use super::hosts::HostsHandle;
 use super::instance::Shop;
 use super::instance::connect::Children;
 use super::instance::keeper::Alive;
-use super::instance::spec::{Looking, Surroundings};
 use super::root::{self, End, Parts, RootHandle};
 use super::settings::{SettingsArgs, SettingsHandle};
 use super::support::task::{self, TaskGuard};
@@ -39,6 +39,7 @@ use crate::transport::socket::{self, RuntimeLock, SocketError};
 use crate::transport::stdio::child::StopLadder;
 use crate::transport::stdio::ledger::{self, Ledger};
 use crate::transport::stdio::reaper;
+use crate::transport::store::{self, Store, StoreError};
 
 /// What a daemon is made from.
 #[derive(Debug)]
@@ -64,6 +65,9 @@ pub enum DaemonFailed {
     /// The state folder cannot be used.
     #[error("the state folder cannot be used: {0}")]
     State(#[source] io::Error),
+    /// The store cannot be opened, and not because of what is in it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The system refused signals or the care for orphans.
     #[error("the system refused a part of the daemon: {0}")]
     System(#[source] io::Error),
@@ -86,7 +90,13 @@ pub async fn run(args: DaemonArgs) -> Result<(), DaemonFailed> {
             tracing::warn!(%error, "orphans that end are not reaped");
         }
     });
-    let (parts, capturing) = build(&args, ledger.clone(), started);
+    let opened = store::open(&args.places.state.join("mcpx.redb"))?;
+    let (parts, capturing) = build(&args, &opened.store, ledger.clone(), started);
+    if let Some((aside, why)) = &opened.set_aside {
+        let text =
+            format!("the store could not be read ({why}); it was kept as {}", aside.display());
+        parts.events.emit(Event::new("daemon.warning", text));
+    }
     let signals = signals(&parts).map_err(DaemonFailed::System)?;
     let (stop, stopped) = watch::channel(false);
     let serving = serve(listener, &parts, &settings, stopped);
@@ -108,7 +118,12 @@ fn ladder(settings: &Settings) -> StopLadder {
 }
 
 /// All handles; nothing runs yet but the look into the login environment.
-fn build(args: &DaemonArgs, ledger: Ledger, started: std::time::Instant) -> (Parts, TaskGuard) {
+fn build(
+    args: &DaemonArgs,
+    store: &Arc<dyn Store>,
+    ledger: Ledger,
+    started: Instant,
+) -> (Parts, TaskGuard) {
     let settings = &args.loaded.settings;
     let state = &args.places.state;
     let events = EventsHandle::new(settings.daemon.events_ring);
@@ -116,11 +131,11 @@ fn build(args: &DaemonArgs, ledger: Ledger, started: std::time::Instant) -> (Par
         Environment::new(environment::own(), settings.process.login_env, settings.process.spawn);
     let capturing = task::spawn_guarded(capture);
     let eras = EraCacheHandle::new(state.join("upstream-eras.json"), events.clone());
-    let catalog = CatalogHandle::new(state.join("catalog"), events.clone());
+    let catalog = CatalogHandle::new(Arc::clone(store), events.clone());
     let info = own_info();
     let shop = Shop {
         connect: Arc::new(Children { ledger: Some(ledger) }),
-        around: Arc::new(Around(around)),
+        around: Arc::new(around),
         info: info.clone(),
         events: events.clone(),
         eras: eras.clone(),
@@ -211,33 +226,4 @@ fn signals(parts: &Parts) -> io::Result<TaskGuard> {
             }
         }
     }))
-}
-
-/// The environment as instances ask for it.
-struct Around(Environment);
-
-impl fmt::Debug for Around {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Variables may be secrets.
-        f.write_str("Around")
-    }
-}
-
-impl Surroundings for Around {
-    fn base(&self) -> Looking<'_, Vec<(OsString, OsString)>> {
-        Box::pin(self.0.base())
-    }
-
-    fn variable(&self, name: &str) -> Looking<'_, Option<OsString>> {
-        let name = name.to_owned();
-        Box::pin(async move { self.0.variable(&name).await })
-    }
-
-    fn command<'a>(&'a self, text: &'a str) -> Looking<'a, Result<String, String>> {
-        Box::pin(self.0.command(text))
-    }
-
-    fn home(&self) -> PathBuf {
-        self.0.home().to_owned()
-    }
 }

@@ -1,4 +1,4 @@
-//! The only place that reads clocks, draws randomness, and looks at our own process.
+//! The only place that reads clocks and draws randomness.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -20,12 +20,4 @@ pub fn random<const N: usize>() -> [u8; N] {
     // Failing entropy leaves zeros: jitter and ids stay valid, only less random.
     let _ = getrandom::fill(&mut bytes);
     bytes
-}
-
-/// Our own resident memory in bytes, where the system tells.
-pub fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kibibytes * 1024)
 }

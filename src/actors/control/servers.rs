@@ -13,7 +13,7 @@ use crate::control::types::{
 use crate::protocol::jsonrpc::RawJson;
 use crate::settings::ServerDef;
 use crate::settings::mistake::hint;
-use crate::transport::clock;
+use crate::transport::{clock, process};
 
 /// The server that a person names by key or namespace.
 pub(super) fn find(context: &Context, name: &str) -> Result<Arc<ServerDef>, ApiError> {
@@ -57,7 +57,7 @@ fn daemon_view(context: &Context) -> DaemonView {
         uptime_ms: u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
         socket: identity.socket.display().to_string(),
         state_dir: identity.state.display().to_string(),
-        memory: clock::resident_bytes(),
+        memory: process::resident_bytes(),
         configuration: context.settings.current().problems.clone(),
     }
 }

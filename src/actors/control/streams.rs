@@ -139,13 +139,9 @@ async fn rings(context: &Context, server: Option<&str>) -> Vec<(String, u64, Std
 }
 
 async fn follow(server: String, instance: u64, ring: StderrRing, tail: usize, sender: EventSender) {
-    // What was lost before anybody followed is not news.
-    let mut lines = ring.since(0);
-    lines.lost = 0;
-    let skip = lines.lines.len().saturating_sub(tail);
-    lines.lines.drain(..skip);
+    let mut lines = ring.since(ring.before_last(tail));
     loop {
-        let missed = lines.lost;
+        let missed = lines.missed;
         if missed > 0 && !sender.send(names::MISSED, &Missed { missed }).await {
             return;
         }

@@ -24,6 +24,12 @@ pub(crate) fn own_tools(settings: &Settings, view: &View) -> Vec<RawJson> {
     own
 }
 
+/// The names of all of mcpx's own tools, listed at present or not: no upstream's tool gets one.
+pub(crate) fn own_names() -> Vec<String> {
+    let core = core_tools::CORE_TOOLS.iter().map(|tool| tool.name.to_owned());
+    core.chain(op_tools::definitions().iter().filter_map(|op| op.member_str("name"))).collect()
+}
+
 /// The core tools are listed unless everything is passed through.
 pub(crate) fn shows_core(settings: &Settings, view: &View) -> bool {
     settings.expose.mode != ExposeMode::Passthrough && !view.everything_passes()

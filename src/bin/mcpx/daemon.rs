@@ -20,7 +20,7 @@ pub(crate) fn run(mut setup: Setup, arguments: &ArgMatches) -> Outcome {
     let loaded = setup.load().map_err(Ended::Refused)?;
     if arguments.get_flag("detached") {
         // Fails where we lead a session already, which is as good.
-        let _ = nix::unistd::setsid();
+        let _ = mcpx::transport::process::own_session();
     }
     log();
     let settings = std::sync::Arc::clone(&loaded.settings);
