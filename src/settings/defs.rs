@@ -343,6 +343,7 @@ pub const DEFS: &[Def] = &[
         time(NOW, MINUTE),
         "A command that takes longer than this shows on a terminal that it is at work.",
     ),
+    live("cli.spinner_tick", time(MS, MINUTE), "How often such a sign moves."),
     live(
         "cli.answer_timeout",
         time(MS, HOUR),

@@ -210,6 +210,8 @@ pub struct DaemonSettings {
 pub struct CliSettings {
     /// `cli.spinner_delay`.
     pub spinner_delay: Duration,
+    /// `cli.spinner_tick`.
+    pub spinner_tick: Duration,
     /// `cli.answer_timeout`.
     pub answer: Duration,
     /// `cli.log_lines`.
@@ -236,6 +238,7 @@ impl Settings {
             daemon: v.daemon(),
             cli: CliSettings {
                 spinner_delay: v.time("cli.spinner_delay"),
+                spinner_tick: v.time("cli.spinner_tick"),
                 answer: v.time("cli.answer_timeout"),
                 log_lines: v.count("cli.log_lines"),
             },

@@ -10,6 +10,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use redb::backends::FileBackend;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 
 /// The layout of the tables. Raised when an older mcpx could not read what this one writes.
@@ -138,7 +139,7 @@ impl Embedded {
         builder.set_cache_size(CACHE);
         // The library panics on some damaged files; that, too, is a file that cannot be read.
         let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
-            builder.create_file(file)
+            builder.create_with_backend(FileBackend::new(file)?)
         }));
         let database = match opened {
             Ok(Ok(database)) => database,
