@@ -315,7 +315,11 @@ impl HostSession {
 
     /// Answers a request whose id cannot be read.
     fn answer_nobody(&mut self, batch: Option<BatchKey>, error: &RpcError) {
-        let revision = self.legacy_peer(batch).revision;
+        let revision = match &self.handshake {
+            // Introduced without a handshake: by modern requests.
+            None if self.stage == Stage::Introduced => Revision::NEWEST,
+            _ => self.legacy_peer(batch).revision,
+        };
         let frame = if revision.leaves_out_unread_ids() {
             Response::to_frame_without_id(error)
         } else {
