@@ -1,6 +1,0 @@
-//! demo
-use crate::ended::Outcome;
-
-pub(crate) fn run() -> Outcome {
-    Ok(())
-}
