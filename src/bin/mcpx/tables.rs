@@ -20,8 +20,10 @@ fn table(printer: Printer, header: &[&str]) -> Table {
     table
 }
 
+/// Without the padding at the edges.
 fn finish(table: &Table) -> String {
-    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    let trim = |line: String| line.strip_prefix(' ').unwrap_or(&line).trim_end().to_owned();
+    table.lines().map(trim).collect::<Vec<_>>().join("\n")
 }
 
 fn coloured(printer: Printer, text: &str, colour: Color) -> Cell {
