@@ -234,16 +234,19 @@ impl UpstreamsHandle {
     /// Starts for `caller` what pass-through mode shows and was never listed, and waits until it is,
     /// has failed, or `expose.list_wait` has passed; what is under way then goes on (F48).
     pub async fn ensure_listed(&self, caller: &Caller) {
+        let mode = self.shared.settings().expose.mode;
+        let shown = |def: &ServerDef| def.expose.unwrap_or(mode) != ExposeMode::Core;
+        self.list_missing(caller, shown).await;
+    }
+
+    /// The same for every server that `wanted` names.
+    pub async fn list_missing(&self, caller: &Caller, wanted: impl Fn(&ServerDef) -> bool) {
         let settings = self.shared.settings();
-        let never: Vec<Arc<str>> = self
-            .shared
-            .shop
-            .catalog
-            .snapshot()
+        let snapshot = self.shared.shop.catalog.snapshot();
+        let never: Vec<Arc<str>> = snapshot
             .servers
             .iter()
-            .filter(|server| server.listing == Listing::Never)
-            .filter(|server| server.def.expose.unwrap_or(settings.expose.mode) != ExposeMode::Core)
+            .filter(|server| server.listing == Listing::Never && wanted(&server.def))
             .map(|server| server.def.key.as_str().into())
             .collect();
         if never.is_empty() {
@@ -484,7 +487,7 @@ impl UpstreamsState {
         // Its `pre_start` cannot fail, so nobody needs to watch the join handle.
         let (actor, _) = ActorRuntime::spawn_linked_instant(None, Pool, args, self.me.get_cell())?;
         self.pools.insert(actor.get_id(), Arc::clone(&def));
-        let pool = PoolHandle::new(def.key.as_str().into(), actor);
+        let pool = PoolHandle::new(actor);
         self.shared.directory.insert(Arc::new(Server { def, pool, routes }));
         Ok(())
     }
