@@ -331,7 +331,7 @@ impl CatalogState {
                 || {
                     // A few reads from the page cache, at the start and after a change only. What
                     // cannot be read counts as never listed.
-                    let kept = self.shared.store.get(TABLE, identity(&def).as_bytes());
+                    let kept = self.shared.store.get(TABLE, &identity(&def));
                     merge::restore(Arc::clone(&def), kept.ok().flatten().as_deref())
                 },
                 |old| CatalogServer { def: Arc::clone(&def), ..(*old).clone() },
@@ -402,7 +402,7 @@ impl CatalogState {
             .into_iter()
             .filter_map(|key| self.entries.get(&key))
             .filter_map(|entry| {
-                let key = identity(&entry.def).into_bytes();
+                let key = identity(&entry.def);
                 Some(Change::Put { key, value: merge::keep(entry)? })
             })
             .collect();

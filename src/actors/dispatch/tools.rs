@@ -71,7 +71,8 @@ pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
 
 /// Calls one of mcpx's own tools, or an upstream's under its exposed name.
 pub(super) async fn call(context: &Context, request: Request) -> Outcome {
-    let params = Object::read(&request.params).map_err(|_| malformed("params must be an object"))?;
+    let params =
+        Object::read(&request.params).map_err(|_| malformed("params must be an object"))?;
     let name = params.get_str("name").ok_or_else(|| malformed("tools/call needs a `name`"))?;
     let settings = context.settings();
     let view = context.catalog.view(&settings.expose);

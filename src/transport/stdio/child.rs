@@ -5,9 +5,7 @@
 //! marker in its environment, by descent, or because it was seen before ([`super::census`]).
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -265,61 +263,6 @@ fn streams(
         pipe::Receiver::from_owned_fd(stdout)?,
         pipe::Receiver::from_owned_fd(stderr)?,
     ))
-}
-
-/// A daemon to be started: it outlives who starts it, and nothing of ours stays with it.
-#[derive(Debug)]
-pub struct DetachedSpec<'a> {
-    /// The program, by its path.
-    pub program: &'a Path,
-    /// Its arguments.
-    pub args: &'a [OsString],
-    /// Its whole environment (`environment::for_daemon`).
-    pub env: &'a [(OsString, OsString)],
-    /// Where its stdout and stderr go, appended to.
-    pub log: &'a Path,
-}
-
-/// A detached process, for as long as who started it wants to know of its end.
-#[derive(Debug)]
-pub struct Detached {
-    process: std::process::Child,
-}
-
-/// Starts a process for itself alone: no input, output into a file, the root as its folder. It makes
-/// itself a session ([`own_session`]), and so it must not be a group's leader from the start.
-#[expect(clippy::disallowed_methods, reason = "the one sanctioned use")]
-pub fn spawn_detached(spec: &DetachedSpec<'_>) -> std::io::Result<Detached> {
-    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(spec.log)?;
-    let mut command = Command::new(spec.program);
-    command
-        .args(spec.args)
-        .env_clear()
-        .envs(spec.env.iter().map(|(name, value)| (name, value)))
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log);
-    Ok(Detached { process: command.spawn()? })
-}
-
-impl Detached {
-    /// Its process id.
-    pub fn pid(&self) -> u32 {
-        self.process.id()
-    }
-
-    /// How it ended, if it has; reaps it then.
-    pub fn ended(&mut self) -> Option<ExitReport> {
-        self.process.try_wait().ok().flatten().map(exit_report)
-    }
-}
-
-/// Leaves the session of whoever started this process, so that its end of terminal and its signals
-/// are none of ours. For a daemon that a command has started.
-pub fn own_session() -> std::io::Result<()> {
-    nix::unistd::setsid()?;
-    Ok(())
 }
 
 fn not_executable(spec: &SpawnSpec, source: std::io::Error) -> SpawnError {

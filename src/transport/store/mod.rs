@@ -1,6 +1,6 @@
 //! Everything durable: small files written whole, and the embedded transactional store.
 //!
-//! The store is a few named tables from bytes to bytes; what they mean is their owners' affair.
+//! The store is a few named tables from names to bytes; what they mean is their owners' affair.
 //! Whatever is wrong with its file, the daemon starts: a file that cannot be read, or that a newer
 //! mcpx has written, is put aside under a name that says so, and an empty one takes its place.
 
@@ -10,6 +10,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use redb::backends::FileBackend;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 
 /// The layout of the tables. Raised when an older mcpx could not read what this one writes.
@@ -44,28 +45,38 @@ pub enum Change {
     /// Sets a value.
     Put {
         /// The key.
-        key: Vec<u8>,
+        key: String,
         /// The value.
         value: Vec<u8>,
     },
     /// Takes a key out.
-    Delete {
+    Remove {
         /// The key.
-        key: Vec<u8>,
+        key: String,
     },
 }
 
 /// Entries of a table, in the order of their keys.
-pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+pub type Entries = Vec<(String, Vec<u8>)>;
 
 /// Durable tables. Calls block for as long as the disk does: they belong on a blocking thread.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// One value.
-    fn get(&self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+    fn get(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
     /// All of a table.
     fn all(&self, table: &str) -> Result<Entries, StoreError>;
     /// All changes or none of them; on disk when it returns.
     fn change(&self, table: &str, changes: &[Change]) -> Result<(), StoreError>;
+
+    /// Sets one value.
+    fn put(&self, table: &str, key: &str, value: &[u8]) -> Result<(), StoreError> {
+        self.change(table, &[Change::Put { key: key.to_owned(), value: value.to_owned() }])
+    }
+
+    /// Takes one key out, if it is there.
+    fn remove(&self, table: &str, key: &str) -> Result<(), StoreError> {
+        self.change(table, &[Change::Remove { key: key.to_owned() }])
+    }
 }
 
 /// The embedded store.
@@ -128,7 +139,7 @@ impl Embedded {
         builder.set_cache_size(CACHE);
         // The library panics on some damaged files; that, too, is a file that cannot be read.
         let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
-            builder.create_file(file)
+            builder.create_with_backend(FileBackend::new(file)?)
         }));
         let database = match opened {
             Ok(Ok(database)) => database,
@@ -173,7 +184,7 @@ impl Embedded {
 }
 
 impl Store for Embedded {
-    fn get(&self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    fn get(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let read = || -> Result<Option<Vec<u8>>, redb::Error> {
             let transaction = self.database.begin_read()?;
             let table = match transaction.open_table(definition(table)) {
@@ -195,7 +206,7 @@ impl Store for Embedded {
             let mut entries = Entries::new();
             for entry in table.iter()? {
                 let (key, value) = entry?;
-                entries.push((key.value().to_vec(), value.value().to_vec()));
+                entries.push((key.value().to_owned(), value.value().to_vec()));
             }
             Ok(entries)
         };
@@ -210,10 +221,10 @@ impl Store for Embedded {
                 for change in changes {
                     match change {
                         Change::Put { key, value } => {
-                            table.insert(key.as_slice(), value.as_slice())?;
+                            table.insert(key.as_str(), value.as_slice())?;
                         }
-                        Change::Delete { key } => {
-                            table.remove(key.as_slice())?;
+                        Change::Remove { key } => {
+                            table.remove(key.as_str())?;
                         }
                     }
                 }
@@ -225,7 +236,7 @@ impl Store for Embedded {
     }
 }
 
-fn definition(name: &str) -> TableDefinition<'_, &'static [u8], &'static [u8]> {
+fn definition(name: &str) -> TableDefinition<'_, &'static str, &'static [u8]> {
     TableDefinition::new(name)
 }
 
@@ -256,19 +267,22 @@ mod tests {
         let path = folder.path().join("state/mcpx.redb");
         let opened = open(&path).unwrap();
         assert!(opened.set_aside.is_none());
-        assert_eq!(opened.store.get("settings", b"a").unwrap(), None);
+        assert_eq!(opened.store.get("settings", "a").unwrap(), None);
         assert_eq!(opened.store.all("settings").unwrap(), []);
         opened.store.change("settings", &[put("b", "2"), put("a", "1"), put("c", "3")]).unwrap();
         opened
             .store
-            .change("settings", &[Change::Delete { key: "c".into() }, put("a", "")])
+            .change("settings", &[Change::Remove { key: "c".into() }, put("a", "")])
             .unwrap();
         assert!(matches!(open(&path), Err(StoreError::InUse(_))));
+        opened.store.put("settings", "d", b"4").unwrap();
+        opened.store.remove("settings", "d").unwrap();
+        opened.store.remove("settings", "never there").unwrap();
         drop(opened);
         let store = open(&path).unwrap().store;
-        assert_eq!(store.get("settings", b"a").unwrap(), Some(vec![]));
+        assert_eq!(store.get("settings", "a").unwrap(), Some(vec![]));
         let all = store.all("settings").unwrap();
-        assert_eq!(all, [(b"a".to_vec(), vec![]), (b"b".to_vec(), b"2".to_vec())]);
+        assert_eq!(all, [("a".to_owned(), vec![]), ("b".to_owned(), b"2".to_vec())]);
         assert_eq!(store.all("other").unwrap(), []);
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }

@@ -309,26 +309,3 @@ async fn a_clean_stop_takes_the_record_out() {
     ledger.close();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
-
-#[tokio::test]
-async fn a_detached_process_is_on_its_own() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("daemon.log");
-    let mut daemon = spawn_detached(&DetachedSpec {
-        program: Path::new("/bin/sh"),
-        args: &["-c".into(), "cat; pwd; env | sort; echo last >&2; exit 4".into()],
-        env: &[("A".into(), "b".into())],
-        log: &log,
-    })
-    .unwrap();
-    let exit = loop {
-        match daemon.ended() {
-            Some(exit) => break exit,
-            None => tokio::task::yield_now().await,
-        }
-    };
-    assert_eq!(exit.code, Some(4));
-    let text = std::fs::read_to_string(&log).unwrap();
-    assert!(text.starts_with("/\nA=b\n") && text.ends_with("last\n"), "{text}");
-    assert_eq!(std::fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
-}
