@@ -90,9 +90,21 @@ fn layers_use_only_their_crates() {
         (
             "src/protocol/",
             &[
-                "tokio::", "ractor::", "hyper", "tracing::", "std::fs", "std::net", "std::env",
-                "std::process", "std::thread", "Instant::now", "SystemTime", "getrandom", "rand::",
-                "async fn", ".await",
+                "tokio::",
+                "ractor::",
+                "hyper",
+                "tracing::",
+                "std::fs",
+                "std::net",
+                "std::env",
+                "std::process",
+                "std::thread",
+                "Instant::now",
+                "SystemTime",
+                "getrandom",
+                "rand::",
+                "async fn",
+                ".await",
             ],
         ),
         ("src/settings/", &["tokio::", "ractor::", "hyper", "async fn", ".await"]),
@@ -151,7 +163,10 @@ fn files_are_small_and_introduced() {
             let _ = writeln!(report, "{}: does not begin with what it is for", source.path);
         }
     }
-    assert!(report.is_empty(), "files are at most {HARD_LIMIT} lines and say what they are for\n{report}");
+    assert!(
+        report.is_empty(),
+        "files are at most {HARD_LIMIT} lines and say what they are for\n{report}"
+    );
 }
 
 #[test]

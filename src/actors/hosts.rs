@@ -9,13 +9,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+use ractor::{
+    Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr,
+    SupervisionEvent,
+};
 use tokio::sync::watch;
 
 use super::dispatch::{self, Context};
 use super::events::Event;
 use super::host::{Host, HostArgs, HostMsg, HostStatus};
+use super::settings::Current;
 use super::support::ask::{AskError, ask};
+use super::support::slot::Slot;
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::upstreams::HostId;
 use crate::protocol::session::host::HostConfig;
@@ -32,8 +37,6 @@ pub(crate) struct Attached {
 /// What the supervisor is told.
 #[derive(Debug)]
 pub(crate) enum HostsMsg {
-    /// Root: everything is up; hosts are admitted from now on.
-    Begin { context: Arc<Context> },
     /// Control: a shim has connected.
     Attach { attached: Attached },
     /// Its watching task: what hosts see may have changed.
@@ -44,35 +47,38 @@ pub(crate) enum HostsMsg {
     GetStatus { reply: RpcReplyPort<Vec<HostStatus>> },
 }
 
-/// How others reach the hosts. Cheap to clone.
-#[derive(Debug, Clone)]
+/// How others reach the hosts. Cheap to clone; outlives the supervisor's incarnations.
+#[derive(Debug, Clone, Default)]
 pub struct HostsHandle {
-    actor: ActorRef<HostsMsg>,
+    actor: Slot<HostsMsg>,
 }
 
 impl HostsHandle {
-    pub(crate) const fn new(actor: ActorRef<HostsMsg>) -> Self {
-        Self { actor }
-    }
-
-    pub(crate) fn begin(&self, context: Arc<Context>) {
-        let _ = self.actor.cast(HostsMsg::Begin { context });
+    /// Starts an incarnation of the supervisor as a child of `parent`.
+    pub(crate) async fn start(
+        &self,
+        parent: ActorCell,
+        context: Arc<Context>,
+    ) -> Result<ActorCell, SpawnErr> {
+        let args = (self.actor.clone(), context);
+        let (actor, _) = Hosts::spawn_linked(None, Hosts, args, parent).await?;
+        Ok(actor.get_cell())
     }
 
     /// Hands over a connection; it is closed where no more are admitted.
     pub(crate) fn attach(&self, attached: Attached) {
         // A supervisor that has ended drops the link, which closes it.
-        let _ = self.actor.cast(HostsMsg::Attach { attached });
+        self.actor.cast(HostsMsg::Attach { attached });
     }
 
     /// The host connections.
     pub async fn status(&self, limit: Duration) -> Result<Vec<HostStatus>, AskError> {
-        ask(&self.actor, limit, |reply| HostsMsg::GetStatus { reply }).await
+        self.actor.ask(limit, |reply| HostsMsg::GetStatus { reply }).await
     }
 
     /// Lets every host finish and leave, for at most `limit`.
     pub(crate) async fn drain(&self, limit: Duration) -> Result<(), AskError> {
-        ask(&self.actor, limit, |reply| HostsMsg::Drain { reply }).await
+        self.actor.ask(limit, |reply| HostsMsg::Drain { reply }).await
     }
 }
 
@@ -82,32 +88,29 @@ pub(crate) struct Hosts;
 
 pub(crate) struct HostsState {
     me: ActorRef<HostsMsg>,
-    serving: Option<Serving>,
+    context: Arc<Context>,
+    /// What every host is told of mcpx, and what it sees; renewed when either changes.
+    config: Arc<HostConfig>,
+    view: Arc<str>,
     hosts: HashMap<ActorId, (HostId, ActorRef<HostMsg>)>,
     last_id: u64,
     draining: Option<RpcReplyPort<()>>,
     refused: bool,
-}
-
-/// What there is once everything is up.
-struct Serving {
-    context: Arc<Context>,
-    view: Arc<str>,
     _watch: TaskGuard,
 }
 
 impl Actor for Hosts {
     type Msg = HostsMsg;
     type State = HostsState;
-    type Arguments = ();
+    type Arguments = (Slot<HostsMsg>, Arc<Context>);
 
     async fn pre_start(
         &self,
         me: ActorRef<HostsMsg>,
-        (): (),
+        (slot, context): (Slot<HostsMsg>, Arc<Context>),
     ) -> Result<HostsState, ActorProcessingErr> {
-        let hosts = HashMap::new();
-        Ok(HostsState { me, serving: None, hosts, last_id: 0, draining: None, refused: false })
+        slot.set(me.clone());
+        Ok(HostsState::new(me, context))
     }
 
     async fn handle(
@@ -117,7 +120,6 @@ impl Actor for Hosts {
         state: &mut HostsState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            HostsMsg::Begin { context } => state.begin(context),
             HostsMsg::Attach { attached } => state.attach(attached),
             HostsMsg::Look => state.look(),
             HostsMsg::Drain { reply } => state.drain(reply),
@@ -154,20 +156,27 @@ impl Actor for Hosts {
 }
 
 impl HostsState {
-    fn begin(&mut self, context: Arc<Context>) {
+    fn new(me: ActorRef<HostsMsg>, context: Arc<Context>) -> Self {
+        let (catalog, settings) = (context.catalog.watch(), context.settings.watch());
         let delay = context.settings().host.list_changed_delay;
-        let (catalog, settings) = (context.catalog.watch(), context.settings.clone());
-        let watching = spawn_guarded(watch_view(self.me.clone(), catalog, settings, delay));
-        let view = view_of(&context);
-        self.serving = Some(Serving { context, view, _watch: watching });
+        let watching = spawn_guarded(watch_view(me.clone(), catalog, settings, delay));
+        Self {
+            me,
+            config: host_config(&context),
+            view: dispatch::visible_digest(&context),
+            context,
+            hosts: HashMap::new(),
+            last_id: 0,
+            draining: None,
+            refused: false,
+            _watch: watching,
+        }
     }
 
     fn attach(&mut self, attached: Attached) {
-        let Some(serving) = &self.serving else { return };
-        let context = Arc::clone(&serving.context);
-        let most = context.settings().host.max_connections;
+        let most = self.context.settings().host.max_connections;
         if self.draining.is_some() || self.hosts.len() >= most {
-            self.refuse(&context, most);
+            self.refuse(most);
             return;
         }
         self.refused = false;
@@ -178,9 +187,9 @@ impl HostsState {
             link: attached.link,
             project: attached.project,
             seen_view: attached.seen_view,
-            view: Arc::clone(&serving.view),
-            config: host_config(&context),
-            context,
+            view: Arc::clone(&self.view),
+            config: Arc::clone(&self.config),
+            context: Arc::clone(&self.context),
         };
         let parent = self.me.get_cell();
         match ractor::ActorRuntime::spawn_linked_instant(None, Host, args, parent) {
@@ -191,24 +200,24 @@ impl HostsState {
         }
     }
 
-    fn refuse(&mut self, context: &Context, most: usize) {
+    fn refuse(&mut self, most: usize) {
         // Said once until one is admitted again: whoever floods us must not flood the log.
         if !self.refused && self.draining.is_none() {
             self.refused = true;
             let text = format!(
                 "{most} hosts are connected, more are refused (setting host.max_connections)"
             );
-            context.events.emit(Event::new("host.warning", text));
+            self.context.events.emit(Event::new("host.warning", text));
         }
     }
 
     fn look(&mut self) {
-        let Some(serving) = &mut self.serving else { return };
-        let view = view_of(&serving.context);
-        if view == serving.view {
+        self.config = host_config(&self.context);
+        let view = dispatch::visible_digest(&self.context);
+        if view == self.view {
             return;
         }
-        serving.view = Arc::clone(&view);
+        self.view = Arc::clone(&view);
         for (_, host) in self.hosts.values() {
             let _ = host.cast(HostMsg::ViewChanged { view: Arc::clone(&view) });
         }
@@ -232,14 +241,12 @@ impl HostsState {
 
     fn gone(&mut self, actor: ActorId, failure: Option<String>) {
         let Some((id, _)) = self.hosts.remove(&actor) else { return };
-        if let Some(serving) = &self.serving {
-            serving.context.upstreams.session_ended(id);
-            let event = match failure {
-                None => Event::new("host.closed", "a host has left"),
-                Some(why) => Event::new("host.failed", format!("a host connection failed: {why}")),
-            };
-            serving.context.events.emit(event.of_host(format!("#{}", id.0)));
-        }
+        self.context.upstreams.session_ended(id);
+        let event = match failure {
+            None => Event::new("host.closed", "a host has left"),
+            Some(why) => Event::new("host.failed", format!("a host connection failed: {why}")),
+        };
+        self.context.events.emit(event.of_host(format!("#{}", id.0)));
         self.done_draining();
     }
 
@@ -265,7 +272,7 @@ impl HostsState {
 async fn watch_view(
     me: ActorRef<HostsMsg>,
     mut catalog: watch::Receiver<Arc<super::catalog::Snapshot>>,
-    mut settings: watch::Receiver<Arc<crate::settings::Settings>>,
+    mut settings: watch::Receiver<Arc<Current>>,
     delay: Duration,
 ) {
     loop {
@@ -283,11 +290,6 @@ async fn watch_view(
             return;
         }
     }
-}
-
-/// The digest of everything a host sees in `tools/list` now.
-fn view_of(context: &Context) -> Arc<str> {
-    dispatch::visible_digest(context)
 }
 
 fn host_config(context: &Context) -> Arc<HostConfig> {

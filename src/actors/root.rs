@@ -1,1 +1,298 @@
-//! root
+//! The root of the supervision tree.
+//!
+//! Starts its children in order, restarts a permanent one that fails, and ends the daemon when they
+//! fail too often. Stops in the reverse order, each step within its limit: no more hosts, hosts
+//! drain, upstreams end by the stop ladder, files are flushed. Never on the path of a call.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::sync::watch;
+
+use super::catalog::CatalogHandle;
+use super::control::Identity;
+use super::dispatch::Context;
+use super::era_cache::EraCacheHandle;
+use super::events::{Event, EventsHandle};
+use super::hosts::HostsHandle;
+use super::settings::SettingsHandle;
+use super::support::restart::Intensity;
+use super::support::task;
+use super::upstreams::UpstreamsHandle;
+use crate::transport::clock;
+
+/// Ends the daemon, from wherever it is wanted.
+#[derive(Debug, Clone)]
+pub struct RootHandle {
+    wanted: Arc<watch::Sender<Option<End>>>,
+}
+
+/// Why the daemon ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// Somebody asked for it.
+    Asked(&'static str),
+    /// It cannot go on.
+    Failed(String),
+}
+
+impl RootHandle {
+    /// Nothing wanted yet.
+    pub fn new() -> Self {
+        Self { wanted: Arc::new(watch::Sender::new(None)) }
+    }
+
+    /// The daemon is to end; the first reason counts.
+    pub fn end(&self, end: End) {
+        self.wanted.send_if_modified(|wanted| {
+            let first = wanted.is_none();
+            if first {
+                *wanted = Some(end);
+            }
+            first
+        });
+    }
+
+    /// Resolves when the daemon is to end.
+    pub async fn ended(&self) -> End {
+        let mut wanted = self.wanted.subscribe();
+        let end = wanted.wait_for(Option::is_some).await;
+        // The sender lives as long as this handle.
+        end.ok().and_then(|end| end.clone()).unwrap_or(End::Asked("the root is gone"))
+    }
+
+    /// Whether it is on its way out.
+    pub fn is_ending(&self) -> bool {
+        self.wanted.borrow().is_some()
+    }
+}
+
+impl Default for RootHandle {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The handles of everything the root supervises; they outlive the actors behind them.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    /// What is in force.
+    pub settings: SettingsHandle,
+    /// What happens.
+    pub events: EventsHandle,
+    /// Remembered eras.
+    pub eras: EraCacheHandle,
+    /// What upstreams offer.
+    pub catalog: CatalogHandle,
+    /// The pools.
+    pub upstreams: UpstreamsHandle,
+    /// The host connections.
+    pub hosts: HostsHandle,
+    /// Who this daemon is.
+    pub identity: Arc<Identity>,
+    /// Its end.
+    pub root: RootHandle,
+}
+
+impl Parts {
+    /// The handles that a request may use.
+    pub fn context(&self) -> Arc<Context> {
+        Arc::new(Context {
+            upstreams: self.upstreams.clone(),
+            catalog: self.catalog.clone(),
+            events: self.events.clone(),
+            settings: self.settings.clone(),
+            identity: Arc::clone(&self.identity),
+            hosts: self.hosts.clone(),
+            root: self.root.clone(),
+        })
+    }
+
+    /// Starts the tree. It runs until [`Self::stop`], or until it fails and says so at the handle.
+    pub async fn start(&self) -> Result<ActorRef<()>, ractor::SpawnErr> {
+        let (root, _) = Actor::spawn(None, Root, self.clone()).await?;
+        Ok(root)
+    }
+
+    /// Stops everything in order, within `daemon.stop_timeout`.
+    pub async fn stop(&self, root: ActorRef<()>) {
+        let settings = self.settings.settings();
+        let whole = settings.daemon.stop;
+        let stopping = async {
+            self.events.emit(Event::new("daemon.stopping", "hosts are asked to finish"));
+            if self.hosts.drain(settings.host.drain).await.is_err() {
+                let text = "hosts had calls in flight when host.drain passed; they are told that \
+                            the outcome is unknown";
+                self.events.emit(Event::new("daemon.stop_timeout", text));
+            }
+            let left = self.upstreams.stop_all(ladder(&settings)).await;
+            if left > 0 {
+                let text = format!("{left} upstream processes outlived their stop ladder");
+                self.events.emit(Event::new("daemon.stop_timeout", text));
+            }
+            self.catalog.flush(settings.daemon.ask).await;
+            self.eras.flush(settings.daemon.ask).await;
+        };
+        if tokio::time::timeout(whole, stopping).await.is_err() {
+            let text = "the stop took longer than daemon.stop_timeout; the rest is cut off";
+            self.events.emit(Event::new("daemon.stop_timeout", text));
+        }
+        root.stop(None);
+    }
+}
+
+/// The whole stop ladder and a moment for reaping, which has the length of its last step.
+fn ladder(settings: &crate::settings::Settings) -> Duration {
+    settings.process.drain + settings.process.term + settings.process.term
+}
+
+/// Its children, in the order of their start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Child {
+    EraCache,
+    Catalog,
+    Upstreams,
+    Settings,
+    Hosts,
+}
+
+impl Child {
+    const ALL: [Self; 5] =
+        [Self::EraCache, Self::Catalog, Self::Upstreams, Self::Settings, Self::Hosts];
+}
+
+#[derive(Debug)]
+struct Root;
+
+#[derive(Debug)]
+struct RootState {
+    me: ActorCell,
+    parts: Parts,
+    children: HashMap<ActorId, Child>,
+    intensity: Intensity,
+}
+
+impl Actor for Root {
+    type Msg = ();
+    type State = RootState;
+    type Arguments = Parts;
+
+    async fn pre_start(
+        &self,
+        me: ActorRef<()>,
+        parts: Parts,
+    ) -> Result<RootState, ActorProcessingErr> {
+        let daemon = parts.settings.settings().daemon;
+        let intensity = Intensity::new(daemon.restart_intensity, daemon.restart_window);
+        let children = HashMap::new();
+        let mut state = RootState { me: me.get_cell(), parts, children, intensity };
+        for child in Child::ALL {
+            state.start(child).await?;
+        }
+        Ok(state)
+    }
+
+    async fn handle(
+        &self,
+        _me: ActorRef<()>,
+        (): (),
+        _state: &mut RootState,
+    ) -> Result<(), ActorProcessingErr> {
+        // Nobody sends it anything: others use the handles in `Parts`.
+        Ok(())
+    }
+
+    async fn post_stop(
+        &self,
+        me: ActorRef<()>,
+        _state: &mut RootState,
+    ) -> Result<(), ActorProcessingErr> {
+        // Otherwise they would be killed without their own `post_stop`.
+        me.stop_children_and_wait(None, None).await;
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _me: ActorRef<()>,
+        event: SupervisionEvent,
+        state: &mut RootState,
+    ) -> Result<(), ActorProcessingErr> {
+        match event {
+            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
+            SupervisionEvent::ActorTerminated(who, _, why) => {
+                let why = why.unwrap_or_else(|| "it ended".to_owned());
+                state.ended(who.get_id(), &why).await;
+            }
+            SupervisionEvent::ActorFailed(who, error) => {
+                state.ended(who.get_id(), &error.to_string()).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RootState {
+    async fn start(&mut self, child: Child) -> Result<(), ActorProcessingErr> {
+        let (parts, me) = (&self.parts, self.me.clone());
+        let cell = match child {
+            Child::EraCache => parts.eras.start(me).await?,
+            Child::Catalog => parts.catalog.start(me).await?,
+            Child::Upstreams => parts.upstreams.start(me).await?,
+            Child::Settings => parts.settings.start(me).await?,
+            Child::Hosts => parts.hosts.start(me, parts.context()).await?,
+        };
+        self.children.insert(cell.get_id(), child);
+        Ok(())
+    }
+
+    /// A permanent child is started again; too many failures end the daemon.
+    async fn ended(&mut self, id: ActorId, why: &str) {
+        let Some(child) = self.children.remove(&id) else { return };
+        if self.parts.root.is_ending() {
+            return;
+        }
+        let text = format!("{child:?} failed and is started again: {why}");
+        self.parts.events.emit(Event::new("daemon.part_failed", text));
+        let again = self.intensity.admit(clock::now());
+        let started = if again { self.start(child).await } else { Err(why.into()) };
+        if let Err(error) = started {
+            let text = format!("{child:?} fails again and again: {error}");
+            self.parts.root.end(End::Failed(text));
+        }
+    }
+}
+
+/// Runs `serving` (the accept loop) beside the tree until the daemon is to end, then stops all.
+pub async fn run(
+    parts: Parts,
+    serving: impl Future<Output = std::io::Result<()>> + Send + 'static,
+) -> End {
+    let root = match parts.start().await {
+        Ok(root) => root,
+        Err(error) => return End::Failed(format!("the daemon's parts did not start: {error}")),
+    };
+    let ending = parts.root.clone();
+    let accepting = task::spawn_guarded(async move {
+        if let Err(error) = serving.await {
+            ending.end(End::Failed(format!("the control socket failed: {error}")));
+        }
+    });
+    parts.events.emit(Event::new("daemon.ready", "the daemon serves hosts"));
+    let end = parts.root.ended().await;
+    parts.stop(root).await;
+    drop(accepting);
+    end
+}
+
+/// Where the daemon keeps its things.
+#[derive(Debug, Clone)]
+pub struct Folders {
+    /// State that outlives it.
+    pub state: PathBuf,
+    /// Its socket and lock.
+    pub runtime: PathBuf,
+}

@@ -1,1 +1,286 @@
-//! settings
+//! What is in force: the loaded configuration, and what was set at run time.
+//!
+//! Owns the sources and the run-time values; no children; permanent. Changes are jobs of a task, one
+//! at a time: read all layers, keep the run-time values, tell the upstreams, publish. A configuration
+//! with mistakes leaves the present one in force and says why.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{
+    Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr, SupervisionEvent,
+};
+use tokio::sync::watch;
+
+use super::events::{Event, EventsHandle};
+use super::support::ask::AskError;
+use super::support::slot::Slot;
+use super::support::task;
+use super::upstreams::UpstreamsHandle;
+use crate::settings::layers::Sources;
+use crate::settings::parse::Change;
+use crate::settings::{Loaded, Settings};
+use crate::transport::store::{Store, StoreError};
+
+/// Where run-time values stand in the store.
+const TABLE: &str = "settings";
+
+/// The configuration in force, and what was wrong with the last attempt to replace it.
+#[derive(Debug, Clone)]
+pub struct Current {
+    /// In force.
+    pub loaded: Arc<Loaded>,
+    /// Why the configuration as it lies on disk is not in force; empty where it is.
+    pub problems: Vec<String>,
+}
+
+/// What a change came to.
+#[derive(Debug, Clone)]
+pub struct Changed {
+    /// In force before.
+    pub before: Arc<Loaded>,
+    /// In force now.
+    pub now: Arc<Loaded>,
+}
+
+/// Why there was no change.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ChangeRefused {
+    /// Every mistake, one a line.
+    #[error("the configuration has mistakes; the one before stays in force:\n{}", .0.join("\n"))]
+    Mistakes(Vec<String>),
+    /// The values hold until the daemon ends, but could not be kept for its next start.
+    #[error("the change could not be kept: {0}")]
+    NotKept(String),
+    /// The keeper has ended or is late.
+    #[error(transparent)]
+    Asking(#[from] AskError),
+}
+
+/// Reads the configuration: all its layers, the run-time one included.
+pub fn load(
+    sources: &Sources,
+    program: &std::path::Path,
+    store: &dyn Store,
+) -> Result<Loaded, Vec<String>> {
+    let mut sources = sources.clone();
+    // What cannot be read must not keep the daemon from starting; the store itself reports it.
+    sources.runtime = runtime_values(store).unwrap_or_default().into_iter().collect();
+    Settings::load(&sources, program)
+        .map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect())
+}
+
+fn runtime_values(store: &dyn Store) -> Result<BTreeMap<String, String>, StoreError> {
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok(store.all(TABLE)?.into_iter().map(|(key, value)| (key, text(value))).collect())
+}
+
+/// Reads and changes what is in force; cheap to clone; outlives the actor's incarnations.
+#[derive(Debug, Clone)]
+pub struct SettingsHandle {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    sources: Sources,
+    program: PathBuf,
+    store: Arc<dyn Store>,
+    events: EventsHandle,
+    upstreams: UpstreamsHandle,
+    current: watch::Sender<Arc<Current>>,
+    actor: Slot<SettingsMsg>,
+}
+
+/// What the keeper starts with.
+#[derive(Debug)]
+pub struct SettingsArgs {
+    /// Where the layers are.
+    pub sources: Sources,
+    /// This program's own file.
+    pub program: PathBuf,
+    /// Where run-time values are kept.
+    pub store: Arc<dyn Store>,
+    /// Where refusals and changes are told.
+    pub events: EventsHandle,
+    /// Who must know of changes.
+    pub upstreams: UpstreamsHandle,
+    /// What has been loaded already.
+    pub loaded: Arc<Loaded>,
+}
+
+impl SettingsHandle {
+    /// What `args` has loaded is in force.
+    pub fn new(args: SettingsArgs) -> Self {
+        let SettingsArgs { sources, program, store, events, upstreams, loaded } = args;
+        let current = Current { loaded, problems: Vec::new() };
+        let (current, actor) = (watch::Sender::new(Arc::new(current)), Slot::default());
+        let shared = Shared { sources, program, store, events, upstreams, current, actor };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Starts an incarnation of the actor as a child of `parent`.
+    pub async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
+        let args = Arc::clone(&self.shared);
+        let (actor, _) = SettingsKeeper::spawn_linked(None, SettingsKeeper, args, parent).await?;
+        Ok(actor.get_cell())
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.shared.current.borrow().loaded.settings)
+    }
+
+    /// Everything in force.
+    pub fn current(&self) -> Arc<Current> {
+        Arc::clone(&self.shared.current.borrow())
+    }
+
+    /// Wakes when something else is in force.
+    pub fn watch(&self) -> watch::Receiver<Arc<Current>> {
+        self.shared.current.subscribe()
+    }
+
+    /// Reads the configuration again.
+    pub async fn reload(&self, limit: Duration) -> Result<Changed, ChangeRefused> {
+        self.ask(limit, Vec::new()).await
+    }
+
+    /// Changes settings and keeps them.
+    pub async fn change(
+        &self,
+        changes: Vec<Change>,
+        limit: Duration,
+    ) -> Result<Changed, ChangeRefused> {
+        self.ask(limit, changes).await
+    }
+
+    async fn ask(&self, limit: Duration, changes: Vec<Change>) -> Result<Changed, ChangeRefused> {
+        self.shared.actor.ask(limit, |reply| SettingsMsg::Change { changes, reply }).await?
+    }
+}
+
+type Reply = RpcReplyPort<Result<Changed, ChangeRefused>>;
+
+/// What the keeper hears.
+#[derive(Debug)]
+pub enum SettingsMsg {
+    /// Set these values, if any, and read everything again.
+    Change {
+        /// Empty for a plain reload.
+        changes: Vec<Change>,
+        /// Answered when it is in force.
+        reply: Reply,
+    },
+    /// The job's task is through.
+    Done,
+}
+
+/// The actor.
+#[derive(Debug)]
+pub struct SettingsKeeper;
+
+/// See the module.
+#[derive(Debug)]
+pub struct SettingsState {
+    me: ActorRef<SettingsMsg>,
+    shared: Arc<Shared>,
+    waiting: VecDeque<(Vec<Change>, Reply)>,
+    busy: bool,
+}
+
+impl Actor for SettingsKeeper {
+    type Msg = SettingsMsg;
+    type State = SettingsState;
+    type Arguments = Arc<Shared>;
+
+    async fn pre_start(
+        &self,
+        me: ActorRef<SettingsMsg>,
+        shared: Arc<Shared>,
+    ) -> Result<SettingsState, ActorProcessingErr> {
+        shared.actor.set(me.clone());
+        Ok(SettingsState { me, shared, waiting: VecDeque::new(), busy: false })
+    }
+
+    async fn handle(
+        &self,
+        _me: ActorRef<SettingsMsg>,
+        message: SettingsMsg,
+        state: &mut SettingsState,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            SettingsMsg::Change { changes, reply } => state.waiting.push_back((changes, reply)),
+            SettingsMsg::Done => state.busy = false,
+        }
+        state.begin_next();
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _me: ActorRef<SettingsMsg>,
+        _event: SupervisionEvent,
+        _state: &mut SettingsState,
+    ) -> Result<(), ActorProcessingErr> {
+        // It has no children.
+        Ok(())
+    }
+}
+
+impl SettingsState {
+    fn begin_next(&mut self) {
+        if self.busy {
+            return;
+        }
+        let Some((changes, reply)) = self.waiting.pop_front() else { return };
+        self.busy = true;
+        let (shared, me) = (Arc::clone(&self.shared), self.me.clone());
+        task::spawn(async move {
+            let answer = change(shared, changes).await;
+            // Whoever asked may have given up.
+            let _ = reply.send(answer);
+            let _ = me.cast(SettingsMsg::Done);
+        });
+    }
+}
+
+/// One job, from the files to the upstreams.
+async fn change(shared: Arc<Shared>, changes: Vec<Change>) -> Result<Changed, ChangeRefused> {
+    let reading = Arc::clone(&shared);
+    let read = tokio::task::spawn_blocking(move || read(&reading, &changes)).await;
+    let read = read.unwrap_or_else(|error| Err(ChangeRefused::NotKept(error.to_string())));
+    let before = Arc::clone(&shared.current.borrow().loaded);
+    match read {
+        Ok(loaded) => {
+            let now = Arc::new(loaded);
+            let current = Current { loaded: Arc::clone(&now), problems: Vec::new() };
+            shared.current.send_replace(Arc::new(current));
+            shared.upstreams.apply(Arc::clone(&now.settings)).await?;
+            shared.events.emit(Event::new("daemon.reloaded", "the configuration was read again"));
+            Ok(Changed { before, now })
+        }
+        Err(refused) => {
+            if let ChangeRefused::Mistakes(problems) = &refused {
+                let current = Current { loaded: before, problems: problems.clone() };
+                shared.current.send_replace(Arc::new(current));
+            }
+            shared.events.emit(Event::new("daemon.reload_failed", refused.to_string()));
+            Err(refused)
+        }
+    }
+}
+
+/// The blocking part: the store and the files.
+fn read(shared: &Shared, changes: &[Change]) -> Result<Loaded, ChangeRefused> {
+    for (def, value) in changes {
+        let kept = match value {
+            Some(value) => shared.store.put(TABLE, def.key, value.to_string().as_bytes()),
+            None => shared.store.remove(TABLE, def.key),
+        };
+        kept.map_err(|error| ChangeRefused::NotKept(error.to_string()))?;
+    }
+    load(&shared.sources, &shared.program, shared.store.as_ref()).map_err(ChangeRefused::Mistakes)
+}

@@ -5,12 +5,33 @@
 //! Never on the path of a call: callers go through [`UpstreamsHandle::call`], which finds a route
 //! in the directory and asks a pool only where there is none.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use ractor::{
+    Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, ActorRuntime, RpcReplyPort, SpawnErr,
+    SupervisionEvent,
+};
+use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::task::JoinSet;
+
+use super::catalog::Listing;
+use super::instance::Shop;
+use super::pool::directory::{Directory, Routes, ScopeKey, Server};
+pub use super::pool::status::{InstanceStatus, PoolStatus, ProtocolStatus};
+use super::pool::{InstanceLog, Pool, PoolArgs, PoolHandle, PoolMsg, caller};
+use super::support::ask::AskError;
 use super::support::progress::ProgressSender;
+use super::support::restart::Intensity;
+use super::support::slot::Slot;
+use super::support::task;
 use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::session::{Answer, Limit};
+use crate::settings::{ExposeMode, ServerDef, Settings};
+use crate::transport::clock;
 
 /// A host connection, for scope keys, labels and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,6 +76,13 @@ pub struct Refused {
     pub limit: Option<Limit>,
 }
 
+impl Refused {
+    /// Nothing runs that could be asked.
+    pub(super) fn unavailable(text: impl Into<String>) -> Self {
+        Self { reason: Reason::Unavailable, text: text.into(), limit: None }
+    }
+}
+
 /// `_meta["dev.mcpx/reason"]` and `data.reason`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
@@ -80,20 +108,419 @@ impl Reason {
     }
 }
 
-/// How others reach the upstreams. Cheap to clone.
+/// What the supervisor, its pools and their callers share. Outlives each of them.
+#[derive(Debug)]
+pub struct Shared {
+    directory: Directory,
+    settings: watch::Sender<Arc<Settings>>,
+    shop: Shop,
+    numbers: AtomicU64,
+    supervisor: Slot<UpstreamsMsg>,
+}
+
+impl Shared {
+    /// The settings in force.
+    pub(super) fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.borrow())
+    }
+
+    /// What all instances share.
+    pub(super) const fn shop(&self) -> &Shop {
+        &self.shop
+    }
+
+    /// A number that no instance and no call of this daemon has had.
+    pub(super) fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The server of this configuration key.
+    pub(super) fn server(&self, key: &str) -> Result<Arc<Server>, Refused> {
+        self.directory.get(key).ok_or_else(|| {
+            Refused::unavailable(format!(
+                "no server `{key}` is configured, or mcpx is about to stop; `mcpx ps` lists the \
+                 servers",
+            ))
+        })
+    }
+}
+
+/// How others reach the upstreams. Cheap to clone; outlives the supervisor's incarnations.
 #[derive(Debug, Clone)]
 pub struct UpstreamsHandle {
-    _inner: Arc<()>,
+    shared: Arc<Shared>,
 }
 
 impl UpstreamsHandle {
+    /// The upstreams of `settings`; nothing runs before [`Self::start`].
+    pub fn new(settings: Arc<Settings>, shop: Shop) -> Self {
+        let shared = Shared {
+            directory: Directory::default(),
+            settings: watch::Sender::new(settings),
+            shop,
+            numbers: AtomicU64::new(1),
+            supervisor: Slot::default(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Starts an incarnation of the supervisor as a child of `parent`.
+    pub async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
+        let args = Arc::clone(&self.shared);
+        let (actor, _) = Upstreams::spawn_linked(None, Upstreams, args, parent).await?;
+        Ok(actor.get_cell())
+    }
+
     /// Makes one call and waits for its one outcome. Dropping the future cancels the call: the
     /// permit is freed and the upstream told (F36).
     ///
     /// A call whose connection ended before any byte of it was written is sent again on another
     /// instance, at most `call.resend_limit` times; one that was written is not, unless `repeatable`
-    /// (then once).
-    pub async fn call(&self, _want: CallWant) -> Result<Answer, Refused> {
-        todo!()
+    /// (then once, U-56).
+    pub async fn call(&self, want: CallWant) -> Result<Answer, Refused> {
+        caller::call(&self.shared, want).await
+    }
+
+    /// Puts other settings in force. Only servers whose definition differs are replaced: calls in
+    /// flight on the old generation go on for at most `host.drain`, new ones go to the new one.
+    pub async fn apply(&self, settings: Arc<Settings>) -> Result<(), AskError> {
+        let limit = settings.daemon.ask;
+        self.shared.settings.send_replace(settings);
+        self.shared.supervisor.ask(limit, |reply| UpstreamsMsg::Apply { reply }).await
+    }
+
+    /// Every server, by key. One whose pool does not answer is left out.
+    pub async fn status(&self) -> Vec<PoolStatus> {
+        let limit = self.ask_limit();
+        let mut all = Vec::new();
+        for server in self.shared.directory.all() {
+            all.extend(server.pool.status(limit).await);
+        }
+        all
+    }
+
+    /// How every server is spoken to (D-05).
+    pub async fn protocol(&self) -> Vec<ProtocolStatus> {
+        let limit = self.ask_limit();
+        let mut all = Vec::new();
+        for server in self.shared.directory.all() {
+            all.extend(server.pool.protocol(limit).await);
+        }
+        all
+    }
+
+    /// The stderr of a server's instances, that of the one that ended last included.
+    pub async fn logs(&self, key: &str) -> Result<Vec<InstanceLog>, Refused> {
+        let server = self.shared.server(key)?;
+        server.pool.logs(self.ask_limit()).await.map_err(|error| gone(key, error))
+    }
+
+    /// Ends what runs of a server and starts it again; leaves any rest (P-14).
+    pub async fn restart_server(&self, key: &str) -> Result<(), Refused> {
+        self.operate(key, self.ask_limit(), |reply| PoolMsg::Restart { reply }).await
+    }
+
+    /// Ends what runs of a server and lets it rest until it is started. Resolves when nothing runs.
+    pub async fn stop_server(&self, key: &str) -> Result<(), Refused> {
+        let limit = self.shared.settings().daemon.stop;
+        self.operate(key, limit, |reply| PoolMsg::Stop { reply }).await
+    }
+
+    /// Lets a server leave its rest.
+    pub async fn start_server(&self, key: &str) -> Result<(), Refused> {
+        self.operate(key, self.ask_limit(), |reply| PoolMsg::Start { reply }).await
+    }
+
+    /// Starts for `caller` what pass-through mode shows and was never listed, and waits until it is,
+    /// has failed, or `expose.list_wait` has passed; what is under way then goes on (F48).
+    pub async fn ensure_listed(&self, caller: &Caller) {
+        let settings = self.shared.settings();
+        let never: Vec<Arc<str>> = self
+            .shared
+            .shop
+            .catalog
+            .snapshot()
+            .servers
+            .iter()
+            .filter(|server| server.listing == Listing::Never)
+            .filter(|server| {
+                server.def.expose.unwrap_or(settings.expose.mode) != ExposeMode::Core
+            })
+            .map(|server| server.def.key.as_str().into())
+            .collect();
+        if never.is_empty() {
+            return;
+        }
+        let (done, listed) = oneshot::channel();
+        let listing = list_all(Arc::clone(&self.shared), caller.clone(), never);
+        // A task of its own: it goes on when the caller has waited long enough.
+        task::spawn(async move {
+            listing.await;
+            // The caller may have gone on.
+            let _ = done.send(());
+        });
+        let _ = tokio::time::timeout(settings.expose.list_wait, listed).await;
+    }
+
+    /// Starts a server that was never listed, for `caller`, and waits until it is listed.
+    pub async fn list_now(&self, caller: &Caller, key: &str) -> Result<(), Refused> {
+        list_one(&self.shared, caller, key).await
+    }
+
+    /// A host session ended: what it alone used is stopped.
+    pub fn session_ended(&self, host: HostId) {
+        for server in self.shared.directory.all() {
+            server.pool.session_ended(host);
+        }
+    }
+
+    /// Ends all instances, in parallel, and waits until no process is left or `limit` has passed;
+    /// how many are left. No call is admitted any more.
+    pub async fn stop_all(&self, limit: Duration) -> usize {
+        self.shared.supervisor.cast(UpstreamsMsg::StopAll);
+        let alive = self.shared.shop.alive.clone();
+        let gone = async {
+            // Asked behind `StopAll`, so that nothing is started any more once it is answered.
+            let asked = self.shared.supervisor.ask(limit, |reply| UpstreamsMsg::GetIdle { reply });
+            let _ = asked.await;
+            alive.none().await;
+        };
+        let _ = tokio::time::timeout(limit, gone).await;
+        alive.count()
+    }
+
+    async fn operate(
+        &self,
+        key: &str,
+        limit: Duration,
+        word: impl FnOnce(RpcReplyPort<()>) -> PoolMsg,
+    ) -> Result<(), Refused> {
+        let server = self.shared.server(key)?;
+        server.pool.operate(limit, word).await.map_err(|error| gone(key, error))
+    }
+
+    fn ask_limit(&self) -> Duration {
+        self.shared.settings().daemon.ask
+    }
+}
+
+fn gone(key: &str, error: AskError) -> Refused {
+    Refused::unavailable(format!("server `{key}`: {error}; try again"))
+}
+
+/// Starts `keys` and reads their lists, a few at a time: starting fifty `npx` at once would stall the
+/// machine.
+async fn list_all(shared: Arc<Shared>, caller: Caller, keys: Vec<Arc<str>>) {
+    let at_once = Arc::new(Semaphore::new(shared.settings().upstream.list_parallel));
+    let mut tasks = JoinSet::new();
+    for key in keys {
+        let (shared, caller, at_once) =
+            (Arc::clone(&shared), caller.clone(), Arc::clone(&at_once));
+        tasks.spawn(async move {
+            // Never closed.
+            let Ok(_turn) = at_once.acquire_owned().await else { return };
+            // Its state says why; a list must not fail because one server does (F48).
+            let _ = list_one(&shared, &caller, &key).await;
+        });
+    }
+    while tasks.join_next().await.is_some() {}
+}
+
+async fn list_one(shared: &Shared, caller: &Caller, key: &str) -> Result<(), Refused> {
+    let server = shared.server(key)?;
+    let scope = caller::wake(shared, &server, caller).await?;
+    let limit = shared.settings().upstream.list;
+    let listed = tokio::time::timeout(limit, shared.shop.catalog.until_listed(key)).await;
+    if let ScopeKey::Call(call) = scope {
+        server.pool.call_ended(call);
+    }
+    listed.map_err(|_| {
+        let limit = Limit::time("upstream.list_timeout", limit);
+        let text = format!(
+            "server `{key}` did not give its list within {} (setting {})",
+            limit.value, limit.setting,
+        );
+        Refused { reason: Reason::Timeout, text, limit: Some(limit) }
+    })
+}
+
+/// What the supervisor hears.
+#[derive(Debug)]
+pub enum UpstreamsMsg {
+    /// Other settings are in force.
+    Apply {
+        /// Answered when new calls go to the new generations.
+        reply: RpcReplyPort<()>,
+    },
+    /// The daemon stops.
+    StopAll,
+    /// Answered when the pools have ended, if the daemon stops.
+    GetIdle {
+        /// Where the answer goes.
+        reply: RpcReplyPort<()>,
+    },
+}
+
+/// The actor.
+#[derive(Debug)]
+pub struct Upstreams;
+
+/// See the module.
+#[derive(Debug)]
+pub struct UpstreamsState {
+    me: ActorRef<UpstreamsMsg>,
+    shared: Arc<Shared>,
+    /// Present generations and those that drain.
+    pools: HashMap<ActorId, Arc<ServerDef>>,
+    intensity: Intensity,
+    stopping: bool,
+    idle_replies: Vec<RpcReplyPort<()>>,
+}
+
+impl Actor for Upstreams {
+    type Msg = UpstreamsMsg;
+    type State = UpstreamsState;
+    type Arguments = Arc<Shared>;
+
+    async fn pre_start(
+        &self,
+        me: ActorRef<UpstreamsMsg>,
+        shared: Arc<Shared>,
+    ) -> Result<UpstreamsState, ActorProcessingErr> {
+        let daemon = shared.settings().daemon;
+        shared.supervisor.set(me.clone());
+        // The pools of an incarnation before this one ended with it.
+        for server in shared.directory.all() {
+            shared.directory.remove(&server.def.key);
+        }
+        let mut state = UpstreamsState {
+            me,
+            shared,
+            pools: HashMap::new(),
+            intensity: Intensity::new(daemon.restart_intensity, daemon.restart_window),
+            stopping: false,
+            idle_replies: Vec::new(),
+        };
+        state.apply()?;
+        Ok(state)
+    }
+
+    async fn handle(
+        &self,
+        _me: ActorRef<UpstreamsMsg>,
+        message: UpstreamsMsg,
+        state: &mut UpstreamsState,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            UpstreamsMsg::Apply { reply } => {
+                state.apply()?;
+                // Whoever asked may have given up.
+                let _ = reply.send(());
+            }
+            UpstreamsMsg::StopAll => state.stop_all(),
+            UpstreamsMsg::GetIdle { reply } => {
+                state.idle_replies.push(reply);
+                state.answer_if_idle();
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _me: ActorRef<UpstreamsMsg>,
+        event: SupervisionEvent,
+        state: &mut UpstreamsState,
+    ) -> Result<(), ActorProcessingErr> {
+        match event {
+            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
+            // Drained, unless it is still the present generation.
+            SupervisionEvent::ActorTerminated(who, last_state, _) => {
+                drop(last_state);
+                state.pool_ended(who.get_id(), "it was stopped")?;
+            }
+            SupervisionEvent::ActorFailed(who, error) => {
+                state.pool_ended(who.get_id(), &error.to_string())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl UpstreamsState {
+    /// Brings the pools in line with the settings in force: structural difference, so that only what
+    /// changed is replaced.
+    fn apply(&mut self) -> Result<(), ActorProcessingErr> {
+        if self.stopping {
+            return Ok(());
+        }
+        let settings = self.shared.settings();
+        self.shared.shop.catalog.configure(settings.servers.clone());
+        let old = self.shared.directory.all();
+        for server in &old {
+            let stays = settings.servers.iter().any(|def| def.key == server.def.key);
+            if !stays {
+                self.shared.directory.remove(&server.def.key);
+                server.pool.drain(settings.host.drain);
+            }
+        }
+        for def in &settings.servers {
+            let before = old.iter().find(|server| server.def.key == def.key);
+            if before.is_some_and(|server| server.def == *def) {
+                continue;
+            }
+            self.start_pool(Arc::clone(def))?;
+            if let Some(server) = before {
+                server.pool.drain(settings.host.drain);
+            }
+        }
+        Ok(())
+    }
+
+    fn start_pool(&mut self, def: Arc<ServerDef>) -> Result<(), ActorProcessingErr> {
+        let routes = Arc::new(Routes::default());
+        let args = PoolArgs {
+            def: Arc::clone(&def),
+            routes: Arc::clone(&routes),
+            shared: Arc::clone(&self.shared),
+        };
+        // Its `pre_start` cannot fail, so nobody needs to watch the join handle.
+        let (actor, _) =
+            ActorRuntime::spawn_linked_instant(None, Pool, args, self.me.get_cell())?;
+        self.pools.insert(actor.get_id(), Arc::clone(&def));
+        let pool = PoolHandle::new(def.key.as_str().into(), actor);
+        self.shared.directory.insert(Arc::new(Server { def, pool, routes }));
+        Ok(())
+    }
+
+    fn pool_ended(&mut self, id: ActorId, why: &str) -> Result<(), ActorProcessingErr> {
+        let Some(def) = self.pools.remove(&id) else { return Ok(()) };
+        self.answer_if_idle();
+        let present = self.shared.directory.get(&def.key);
+        if self.stopping || present.is_none_or(|server| server.pool.id() != id) {
+            return Ok(());
+        }
+        // A fault of ours: its instances have ended with it.
+        tracing::error!(server = %def.key, why, "a pool failed and is started again");
+        if !self.intensity.admit(clock::now()) {
+            return Err(format!("the pool of `{}` fails again and again: {why}", def.key).into());
+        }
+        self.start_pool(def)
+    }
+
+    fn stop_all(&mut self) {
+        self.stopping = true;
+        for server in self.shared.directory.all() {
+            self.shared.directory.remove(&server.def.key);
+            server.pool.drain(Duration::ZERO);
+        }
+    }
+
+    fn answer_if_idle(&mut self) {
+        if self.pools.is_empty() {
+            for reply in self.idle_replies.drain(..) {
+                let _ = reply.send(());
+            }
+        }
     }
 }

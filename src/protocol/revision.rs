@@ -95,6 +95,13 @@ impl Revision {
         matches!(self, Self::V2025_03_26)
     }
 
+    /// Whether an error to a request whose id could not be read leaves the member out. The schemas
+    /// since 2025-11-25 have it optional and never null; older ones know no such error, and there
+    /// JSON-RPC's own `null` is written.
+    pub const fn leaves_out_unread_ids(self) -> bool {
+        matches!(self, Self::V2025_11_25 | Self::V2026_07_28)
+    }
+
     /// Whether an empty `nextCursor` is a cursor like any other (2026-07-28 pagination page) or,
     /// as legacy servers mean it, the end of the list (U-29).
     pub const fn empty_cursor_continues(self) -> bool {

@@ -4,11 +4,14 @@
 //! [`defs`]; nothing else holds a policy number. Code receives the narrowed structs of [`typed`].
 
 pub mod defs;
+pub mod generated;
 pub mod layers;
 pub mod load;
 pub mod mistake;
 pub mod parse;
+pub mod places;
 pub mod references;
+pub mod runtime;
 pub mod servers;
 pub mod tree;
 pub mod typed;

@@ -96,6 +96,8 @@ pub struct UpstreamSettings {
     pub list_max_pages: usize,
     /// `upstream.list_max_items`.
     pub list_max_items: usize,
+    /// `upstream.list_parallel`: servers started at once only to read their lists.
+    pub list_parallel: usize,
     /// `upstream.ping_timeout`.
     pub ping: Duration,
 }
@@ -328,6 +330,7 @@ impl Values<'_> {
             list: self.time("upstream.list_timeout"),
             list_max_pages: self.count("upstream.list_max_pages"),
             list_max_items: self.count("upstream.list_max_items"),
+            list_parallel: self.count("upstream.list_parallel"),
             ping: self.time("upstream.ping_timeout"),
         }
     }

@@ -21,9 +21,8 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::protocol::framing::line::{Line, LineDecoder};
 
-/// Read at a time into the stack: a pipe holds 64 KiB, and one system call for many small frames is
-/// what matters; larger frames are read into their own memory.
-const SCRATCH: usize = 32 * 1024;
+/// Read at a time into the stack; the rest of a larger frame is read into its own memory.
+const SCRATCH: usize = 16 * 1024;
 /// Frames in one vectored write: twice as many slices, still far below the system's limit of 1024.
 const BATCH: usize = 32;
 /// Room kept in the batch when it is empty; a burst's is given back.
@@ -120,12 +119,12 @@ impl Link {
         write: impl AsyncWrite + Send + Unpin + 'static,
         limits: LinkLimits,
     ) -> Self {
-        Self::with_head(Bytes::new(), read, write, limits)
+        Self::with_head(&[], read, write, limits)
     }
 
     /// A link over two byte streams of which something was read already.
     pub fn with_head(
-        head: Bytes,
+        head: &[u8],
         read: impl AsyncRead + Send + Unpin + 'static,
         write: impl AsyncWrite + Send + Unpin + 'static,
         limits: LinkLimits,
@@ -133,7 +132,7 @@ impl Link {
         let (queue, receiver) = mpsc::channel(limits.write_queue.max(1));
         let shared = Arc::new(Shared::default());
         let mut decoder = LineDecoder::new(limits.max_frame);
-        decoder.buffer().extend_from_slice(&head);
+        decoder.buffer().extend_from_slice(head);
         Self {
             reader: LinkReader { io: Box::new(read), decoder, ended: None },
             sender: LinkSender { queue, shared: Arc::clone(&shared) },
@@ -221,6 +220,17 @@ impl LinkSender {
     /// Queues a frame, waiting for room.
     pub async fn send(&self, frame: Bytes) -> Result<(), SendRefused> {
         self.queue.send(frame).await.map_err(|_| SendRefused::Closed)
+    }
+
+    /// Whether one more frame can be queued now. Only the link's single user may rely on it.
+    pub fn has_room(&self) -> bool {
+        self.queue.capacity() > 0 || self.queue.is_closed()
+    }
+
+    /// Waits until there is room, or the writer has ended.
+    pub async fn room(&self) {
+        // The permit falls at once: its place is what was waited for.
+        let _ = self.queue.reserve().await;
     }
 
     /// How many frames the writer has begun to write; the first is number 1. Never too low: a frame

@@ -1,1 +1,201 @@
-//! The control socket: where it is, who may connect, and the stale file of a dead daemon.
+//! The control socket: where it is, who may connect, and the stale file of a dead daemon (D-22).
+//!
+//! `$MCPX_RUNTIME_DIR/control.sock`, else `$XDG_RUNTIME_DIR/mcpx/control.sock`, else the same in a
+//! folder under the state folder. The folder is 0700 before the socket is in it, so that nobody else
+//! can reach it even for the moment before it is made 0600. One daemon per runtime folder: it holds
+//! the lock on `daemon.lock` for its life, and whoever holds it may take away a stale socket.
+
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{Pid, Uid};
+use tokio::net::{UnixListener, UnixStream};
+
+use super::store::statefile;
+
+/// The name of the socket in the runtime folder.
+const SOCKET: &str = "control.sock";
+/// The name of the lock file in it.
+const LOCK: &str = "daemon.lock";
+/// Longest socket path that every system takes (`sun_path` is 104 bytes on some, 108 on Linux).
+const LONGEST: usize = 103;
+
+/// Why there is no control socket.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// Another daemon holds the lock.
+    #[error(
+        "a daemon{} runs already for {}; `mcpx daemon --replace` takes over from it",
+        .pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default(), folder.display()
+    )]
+    Taken {
+        /// The runtime folder.
+        folder: PathBuf,
+        /// Its process, as it wrote it into the lock file.
+        pid: Option<u32>,
+    },
+    /// The system takes no socket of so long a name.
+    #[error(
+        "the socket path {} has {} bytes, and {LONGEST} are the most; set MCPX_RUNTIME_DIR to a \
+         shorter folder", .0.display(), .0.as_os_str().len()
+    )]
+    TooLong(PathBuf),
+    /// Something that is no socket stands in its place.
+    #[error("{} is in the way: it is no socket", .0.display())]
+    InTheWay(PathBuf),
+    /// The folder belongs to another user.
+    #[error("{} belongs to another user (uid {uid})", folder.display())]
+    Foreign {
+        /// The runtime folder.
+        folder: PathBuf,
+        /// Its owner.
+        uid: u32,
+    },
+    /// The system refused something.
+    #[error("{} cannot be used: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// The runtime folder of a daemon, locked for as long as this lives.
+#[derive(Debug)]
+pub struct RuntimeLock {
+    folder: PathBuf,
+    _lock: File,
+}
+
+/// The socket's path in a runtime folder.
+pub fn path(folder: &Path) -> PathBuf {
+    folder.join(SOCKET)
+}
+
+/// Takes the lock of a runtime folder, making the folder where it is not there.
+pub fn lock(folder: &Path) -> Result<RuntimeLock, SocketError> {
+    let failed = |path: &Path, source| SocketError::Io { path: path.to_owned(), source };
+    statefile::private_folder(folder).map_err(|source| failed(folder, source))?;
+    let owner = std::fs::metadata(folder).map_err(|source| failed(folder, source))?;
+    let uid = std::os::unix::fs::MetadataExt::uid(&owner);
+    if uid != Uid::effective().as_raw() {
+        return Err(SocketError::Foreign { folder: folder.to_owned(), uid });
+    }
+    let path = folder.join(LOCK);
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(|source| failed(&path, source))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let _ = file.read_to_string(&mut text);
+            let pid = text.trim().parse().ok();
+            return Err(SocketError::Taken { folder: folder.to_owned(), pid });
+        }
+        Err(TryLockError::Error(source)) => return Err(failed(&path, source)),
+    }
+    // For the message of the next one only: the lock is what counts.
+    let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", Pid::this()));
+    Ok(RuntimeLock { folder: folder.to_owned(), _lock: file })
+}
+
+impl RuntimeLock {
+    /// Binds the control socket. A stale file of a dead daemon is taken away: whoever holds the lock
+    /// knows that nobody listens there. Needs the runtime.
+    pub fn bind(&self) -> Result<UnixListener, SocketError> {
+        let path = path(&self.folder);
+        if path.as_os_str().len() > LONGEST {
+            return Err(SocketError::TooLong(path));
+        }
+        let failed = |source| SocketError::Io { path: path.clone(), source };
+        match std::fs::symlink_metadata(&path) {
+            Ok(there) if there.file_type().is_socket() => {
+                std::fs::remove_file(&path).map_err(failed)?;
+            }
+            Ok(_) => return Err(SocketError::InTheWay(path)),
+            Err(_) => {}
+        }
+        let listener = UnixListener::bind(&path).map_err(failed)?;
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed)?;
+        Ok(listener)
+    }
+
+    /// Takes the socket away, at the end: who dials then sees at once that no daemon runs.
+    pub fn remove_socket(&self) {
+        let _ = std::fs::remove_file(path(&self.folder));
+    }
+}
+
+/// Whether the peer may speak: it is our own user, or root.
+pub fn admit(stream: &UnixStream) -> bool {
+    let uid = stream.peer_cred().map(|peer| peer.uid());
+    let admitted = matches!(uid, Ok(uid) if uid == Uid::effective().as_raw() || uid == 0);
+    if !admitted {
+        tracing::warn!(?uid, "a connection of another user was refused");
+    }
+    admitted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[tokio::test]
+    async fn d22_the_socket_is_private_and_admits_ourselves() {
+        let top = tempfile::tempdir().unwrap();
+        let folder = top.path().join("run/mcpx");
+        let lock = lock(&folder).unwrap();
+        let listener = lock.bind().unwrap();
+        assert_eq!(mode(&folder), 0o700);
+        assert_eq!(mode(&path(&folder)), 0o600);
+        let (near, far) = tokio::join!(UnixStream::connect(path(&folder)), listener.accept());
+        near.unwrap();
+        assert!(admit(&far.unwrap().0));
+        lock.remove_socket();
+        assert!(!path(&folder).exists());
+    }
+
+    #[tokio::test]
+    async fn d22_a_second_daemon_is_told_of_the_first_and_a_stale_file_is_none() {
+        let top = tempfile::tempdir().unwrap();
+        let first = lock(top.path()).unwrap();
+        let listener = first.bind().unwrap();
+        let refused = lock(top.path()).unwrap_err().to_string();
+        assert!(refused.contains(&format!("(pid {})", std::process::id())), "{refused}");
+        drop((first, listener));
+        assert!(path(top.path()).exists(), "stale");
+        let listener = lock(top.path()).unwrap().bind().unwrap();
+        let (near, far) = tokio::join!(UnixStream::connect(path(top.path())), listener.accept());
+        assert!(near.is_ok() && far.is_ok());
+    }
+
+    #[tokio::test]
+    async fn d22_what_is_no_socket_is_left_alone() {
+        let top = tempfile::tempdir().unwrap();
+        statefile::write(&path(top.path()), b"mine").unwrap();
+        let error = lock(top.path()).unwrap().bind().unwrap_err();
+        assert!(matches!(error, SocketError::InTheWay(_)));
+        assert_eq!(std::fs::read(path(top.path())).unwrap(), b"mine");
+    }
+
+    #[tokio::test]
+    async fn d22_too_long_a_path_says_what_to_do() {
+        let top = tempfile::tempdir().unwrap();
+        let folder = top.path().join("x".repeat(120));
+        let error = lock(&folder).unwrap().bind().unwrap_err().to_string();
+        assert!(error.contains("set MCPX_RUNTIME_DIR to a shorter folder"), "{error}");
+    }
+}

@@ -1,24 +1,74 @@
-//! The merged view of what all upstreams offer: kept in the store, published as a snapshot.
+//! The merged view of what all upstreams offer: kept in the state folder, published as a snapshot.
 //!
-//! Owns the snapshot; no children. Pools report lists; hosts read the snapshot without a message.
-//! A crash loses nothing: it is rebuilt from the store and from the next reports.
+//! Owns the entries; no children. Instances report lists; hosts read the snapshot without a message
+//! and are woken by it. A snapshot is published only if something in it changed, so that whoever is
+//! woken finds the new lists and never wakes for nothing (F38). A crash loses nothing: the handle
+//! outlives the actor, and every start of an instance reports again.
 
-use std::sync::Arc;
+mod merge;
+mod view;
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use ractor::{
+    Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr, SupervisionEvent,
+};
 use tokio::sync::watch;
 
+use self::merge::Entries;
+pub use self::view::{View, ViewTool};
+use super::era_cache::identity;
+use super::events::{Event, EventsHandle};
+use super::support::slot::Slot;
+use super::support::task;
 use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::session::upstream::ListRead;
 use crate::settings::ServerDef;
+use crate::settings::typed::ExposeSettings;
+use crate::transport::store::statefile;
 
 /// An immutable snapshot.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// All configured servers, sorted by namespace.
     pub servers: Vec<Arc<CatalogServer>>,
+    /// The view of pass-through mode, made when first asked for.
+    view: OnceLock<(ExposeSettings, Arc<View>)>,
+}
+
+impl Snapshot {
+    /// Of these servers, sorted by namespace.
+    pub fn new(servers: Vec<Arc<CatalogServer>>) -> Self {
+        Self { servers, view: OnceLock::new() }
+    }
+
+    /// The server with this namespace.
+    pub fn by_namespace(&self, namespace: &str) -> Option<&Arc<CatalogServer>> {
+        self.servers.iter().find(|server| server.def.namespace == namespace)
+    }
+
+    /// The server with this configuration key.
+    pub fn by_key(&self, key: &str) -> Option<&Arc<CatalogServer>> {
+        self.servers.iter().find(|server| server.def.key == key)
+    }
+
+    /// What a host sees in pass-through mode. Made once for each snapshot: settings change rarely.
+    pub fn passthrough(&self, expose: &ExposeSettings) -> Arc<View> {
+        let (made_for, view) = self
+            .view
+            .get_or_init(|| (*expose, Arc::new(View::passthrough(&self.servers, expose))));
+        if made_for == expose {
+            return Arc::clone(view);
+        }
+        Arc::new(View::passthrough(&self.servers, expose))
+    }
 }
 
 /// One server's entry.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogServer {
     /// Its definition.
     pub def: Arc<ServerDef>,
@@ -30,6 +80,14 @@ pub struct CatalogServer {
     pub listing: Listing,
     /// Its tools, sorted by name (P-11).
     pub tools: Arc<[Arc<ToolRecord>]>,
+}
+
+impl CatalogServer {
+    /// The tool of this name, the upstream's own.
+    pub fn tool(&self, name: &str) -> Option<&Arc<ToolRecord>> {
+        let at = self.tools.binary_search_by(|tool| tool.name.as_str().cmp(name)).ok()?;
+        self.tools.get(at)
+    }
 }
 
 /// How far a server's list is known.
@@ -44,7 +102,7 @@ pub enum Listing {
 }
 
 /// One upstream tool, kept whole (U-48).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolRecord {
     /// The upstream's own name for it.
     pub name: String,
@@ -54,20 +112,337 @@ pub struct ToolRecord {
     pub repeatable: bool,
 }
 
-/// How others read and feed the catalog. Cheap to clone.
+/// How others read and feed the catalog. Cheap to clone; outlives the actor's incarnations.
 #[derive(Debug, Clone)]
 pub struct CatalogHandle {
-    snapshot: watch::Receiver<Arc<Snapshot>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    snapshot: watch::Sender<Arc<Snapshot>>,
+    folder: PathBuf,
+    events: EventsHandle,
+    actor: Slot<CatalogMsg>,
 }
 
 impl CatalogHandle {
+    /// An empty catalog whose lists are kept in `folder`.
+    pub fn new(folder: PathBuf, events: EventsHandle) -> Self {
+        let snapshot = watch::Sender::new(Arc::new(Snapshot::default()));
+        let shared = Shared { snapshot, folder, events, actor: Slot::default() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Starts an incarnation of the actor as a child of `parent`.
+    pub async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
+        let args = self.clone();
+        let (actor, _) = Catalog::spawn_linked(None, Catalog, args, parent).await?;
+        Ok(actor.get_cell())
+    }
+
     /// The present snapshot.
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.snapshot.borrow())
+        Arc::clone(&self.shared.snapshot.borrow())
+    }
+
+    /// What a host sees now in pass-through mode.
+    pub fn view(&self, expose: &ExposeSettings) -> Arc<View> {
+        self.snapshot().passthrough(expose)
     }
 
     /// Wakes when there is another one.
     pub fn watch(&self) -> watch::Receiver<Arc<Snapshot>> {
-        self.snapshot.clone()
+        self.shared.snapshot.subscribe()
     }
+
+    /// These are the configured servers.
+    pub(super) fn configure(&self, servers: Vec<Arc<ServerDef>>) {
+        self.shared.actor.cast(CatalogMsg::Configure { servers });
+    }
+
+    /// A server has been reached and said who it is.
+    pub(super) fn identified(
+        &self,
+        key: &str,
+        info: Option<RawJson>,
+        instructions: Option<String>,
+    ) {
+        let server = key.to_owned();
+        self.shared.actor.cast(CatalogMsg::Identified { server, info, instructions });
+    }
+
+    /// A server's tools have been read.
+    pub(super) fn listed(&self, def: &Arc<ServerDef>, list: ListRead) {
+        self.shared.actor.cast(CatalogMsg::Listed { def: Arc::clone(def), list });
+    }
+
+    /// A server's tools could not be read.
+    pub(super) fn list_failed(&self, def: &Arc<ServerDef>, why: String) {
+        self.shared.actor.cast(CatalogMsg::ListFailed { def: Arc::clone(def), why });
+    }
+
+    /// How far a server's list is known.
+    pub fn listing(&self, key: &str) -> Option<Listing> {
+        self.snapshot().by_key(key).map(|server| server.listing.clone())
+    }
+
+    /// Resolves when somebody has tried to read this server's list, or it is not configured any
+    /// more.
+    pub(super) async fn until_listed(&self, key: &str) {
+        let listed = |snapshot: &Arc<Snapshot>| {
+            snapshot.by_key(key).is_none_or(|server| server.listing != Listing::Never)
+        };
+        // The sender is ours, so there is always an answer.
+        let _ = self.watch().wait_for(listed).await;
+    }
+
+    /// Resolves when everything is on disk, or `limit` has passed.
+    pub async fn flush(&self, limit: Duration) {
+        // What could not be written has been said in an event.
+        let _ = self.shared.actor.ask(limit, |reply| CatalogMsg::Flush { reply }).await;
+    }
+}
+
+/// What the catalog hears.
+#[derive(Debug)]
+pub enum CatalogMsg {
+    /// From the supervisor of the pools.
+    Configure {
+        /// All servers.
+        servers: Vec<Arc<ServerDef>>,
+    },
+    /// From an instance.
+    Identified {
+        /// The server's configuration key.
+        server: String,
+        /// Its identity as it came.
+        info: Option<RawJson>,
+        /// Its instructions.
+        instructions: Option<String>,
+    },
+    /// From an instance.
+    Listed {
+        /// The server as it was started.
+        def: Arc<ServerDef>,
+        /// Its tools.
+        list: ListRead,
+    },
+    /// From an instance.
+    ListFailed {
+        /// The server as it was started.
+        def: Arc<ServerDef>,
+        /// Why.
+        why: String,
+    },
+    /// The writing task is through.
+    Written {
+        /// What failed.
+        failed: Vec<String>,
+    },
+    /// The daemon stops.
+    Flush {
+        /// Answered when everything is written.
+        reply: RpcReplyPort<()>,
+    },
+}
+
+/// The actor.
+#[derive(Debug)]
+pub struct Catalog;
+
+/// See the module.
+#[derive(Debug)]
+pub struct CatalogState {
+    me: ActorRef<CatalogMsg>,
+    shared: Arc<Shared>,
+    entries: Entries,
+    /// Servers whose entry differs from what is on disk.
+    unwritten: BTreeSet<String>,
+    writing: bool,
+    waiting: Vec<RpcReplyPort<()>>,
+}
+
+impl Actor for Catalog {
+    type Msg = CatalogMsg;
+    type State = CatalogState;
+    type Arguments = CatalogHandle;
+
+    async fn pre_start(
+        &self,
+        me: ActorRef<CatalogMsg>,
+        handle: CatalogHandle,
+    ) -> Result<CatalogState, ActorProcessingErr> {
+        let shared = handle.shared;
+        shared.actor.set(me.clone());
+        // What an incarnation before this one had published is where this one goes on.
+        let entries: Entries = Arc::clone(&shared.snapshot.borrow())
+            .servers
+            .iter()
+            .map(|server| (server.def.key.clone(), Arc::clone(server)))
+            .collect();
+        let (unwritten, waiting) = (BTreeSet::new(), Vec::new());
+        Ok(CatalogState { me, shared, entries, unwritten, writing: false, waiting })
+    }
+
+    async fn handle(
+        &self,
+        _me: ActorRef<CatalogMsg>,
+        message: CatalogMsg,
+        state: &mut CatalogState,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            CatalogMsg::Configure { servers } => state.configure(servers),
+            CatalogMsg::Identified { server, info, instructions } => {
+                state.identified(&server, info, instructions);
+            }
+            CatalogMsg::Listed { def, list } => state.listed(&def, list),
+            CatalogMsg::ListFailed { def, why } => state.list_failed(&def, why),
+            CatalogMsg::Written { failed } => state.written(failed),
+            CatalogMsg::Flush { reply } => {
+                state.waiting.push(reply);
+                state.answer();
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _me: ActorRef<CatalogMsg>,
+        _event: SupervisionEvent,
+        _state: &mut CatalogState,
+    ) -> Result<(), ActorProcessingErr> {
+        // It has no children.
+        Ok(())
+    }
+}
+
+impl CatalogState {
+    /// Lists of servers that stay are kept; those that come are looked up on disk.
+    fn configure(&mut self, servers: Vec<Arc<ServerDef>>) {
+        let mut old = std::mem::take(&mut self.entries);
+        for def in servers {
+            let same = old.remove(&def.key).filter(|old| identity(&old.def) == identity(&def));
+            let entry = same.map_or_else(
+                || {
+                    let kept = statefile::read(&self.file(&def)).ok().flatten();
+                    merge::restore(Arc::clone(&def), kept.as_deref())
+                },
+                |old| CatalogServer { def: Arc::clone(&def), ..(*old).clone() },
+            );
+            self.entries.insert(def.key.clone(), Arc::new(entry));
+        }
+        self.publish();
+    }
+
+    fn file(&self, def: &ServerDef) -> PathBuf {
+        self.shared.folder.join(format!("{}.json", identity(def)))
+    }
+
+    fn identified(
+        &mut self,
+        server: &str,
+        info: Option<RawJson>,
+        instructions: Option<String>,
+    ) {
+        let Some(old) = self.entries.get(server) else { return };
+        let entry = CatalogServer { info, instructions, ..(**old).clone() };
+        self.replace(entry);
+    }
+
+    /// The entry a report is about; none where the server was replaced by another one meanwhile.
+    fn entry(&self, def: &ServerDef) -> Option<&Arc<CatalogServer>> {
+        self.entries.get(&def.key).filter(|entry| identity(&entry.def) == identity(def))
+    }
+
+    fn listed(&mut self, def: &ServerDef, list: ListRead) {
+        let Some(old) = self.entry(def) else { return };
+        let (entry, notices) = merge::listed(old, list);
+        for notice in notices {
+            let event = Event::from_notice(notice).of_server(def.key.as_str());
+            self.shared.events.emit(event);
+        }
+        self.replace(entry);
+    }
+
+    fn list_failed(&mut self, def: &ServerDef, why: String) {
+        let Some(old) = self.entry(def) else { return };
+        let text = format!("server `{}`: its tools could not be listed: {why}", def.key);
+        let entry = merge::list_failed(old, why);
+        let event = Event::new("server.warning", text).of_server(def.key.as_str());
+        self.shared.events.emit(event);
+        self.replace(entry);
+    }
+
+    /// Puts an entry in place of the old one, if it differs (F38).
+    fn replace(&mut self, entry: CatalogServer) {
+        let key = entry.def.key.clone();
+        if self.entries.get(&key).is_some_and(|old| **old == entry) {
+            return;
+        }
+        self.entries.insert(key.clone(), Arc::new(entry));
+        self.unwritten.insert(key);
+        self.publish();
+        self.write();
+    }
+
+    fn publish(&self) {
+        let next = merge::snapshot(&self.entries);
+        self.shared.snapshot.send_if_modified(|present| {
+            let changed = present.servers != next.servers;
+            if changed {
+                *present = Arc::new(next);
+            }
+            changed
+        });
+    }
+
+    fn write(&mut self) {
+        if self.writing || self.unwritten.is_empty() {
+            return;
+        }
+        let batch: Vec<_> = std::mem::take(&mut self.unwritten)
+            .into_iter()
+            .filter_map(|key| self.entries.get(&key).cloned())
+            .filter_map(|entry| Some((self.file(&entry.def), merge::keep(&entry)?)))
+            .collect();
+        self.writing = true;
+        let (me, folder) = (self.me.clone(), self.shared.folder.clone());
+        task::spawn(async move {
+            let written = tokio::task::spawn_blocking(move || write_all(&folder, &batch));
+            let failed = written.await.unwrap_or_else(|error| vec![error.to_string()]);
+            // A dead catalog is followed by one that hears of every list again.
+            let _ = me.cast(CatalogMsg::Written { failed });
+        });
+    }
+
+    fn written(&mut self, failed: Vec<String>) {
+        self.writing = false;
+        for why in failed {
+            let text = format!("a tool list could not be kept: {why}");
+            self.shared.events.emit(Event::new("daemon.warning", text));
+        }
+        self.write();
+        self.answer();
+    }
+
+    fn answer(&mut self) {
+        if !self.writing {
+            for reply in self.waiting.drain(..) {
+                // Whoever asked may have given up.
+                let _ = reply.send(());
+            }
+        }
+    }
+}
+
+fn write_all(folder: &std::path::Path, batch: &[(PathBuf, Vec<u8>)]) -> Vec<String> {
+    if let Err(error) = statefile::private_folder(folder) {
+        return vec![format!("{}: {error}", folder.display())];
+    }
+    let write = |(file, text): &(PathBuf, Vec<u8>)| {
+        statefile::write(file, text).err().map(|error| format!("{}: {error}", file.display()))
+    };
+    batch.iter().filter_map(write).collect()
 }

@@ -1,1 +1,117 @@
-//! control
+//! Executes ops: for the command line and `/v1`, for op tools, for other actors.
+//!
+//! Functions run by the request's own task, not an actor: an op has no state of its own, it asks the
+//! actors that have. [`http`] puts them behind the control socket.
+
+mod calls;
+mod config;
+mod doctor;
+pub mod http;
+mod servers;
+mod sse;
+mod streams;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::dispatch::Context;
+use super::root::End;
+use super::support::ask::AskError;
+use super::upstreams::{Reason, Refused};
+use crate::control::types::{
+    FailureCode, HealthAnswer, ShutdownAnswer, StatusAnswer, VersionAnswer,
+};
+use crate::control::{ApiError, OpCall};
+use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::revision::Revision;
+
+/// The version of the attach stream that this build serves.
+pub const ATTACH_VERSION: u32 = 1;
+
+/// Who this daemon is.
+#[derive(Debug)]
+pub struct Identity {
+    /// This program's version.
+    pub version: &'static str,
+    /// When it started.
+    pub started: Instant,
+    /// Its control socket.
+    pub socket: PathBuf,
+    /// Its state folder.
+    pub state: PathBuf,
+    /// What it calls itself towards hosts and upstreams, newest shape.
+    pub info: RawJson,
+    /// Its capabilities towards hosts, newest shape.
+    pub capabilities: RawJson,
+}
+
+/// Executes one op that has one answer.
+pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiError> {
+    match call {
+        OpCall::Status { server } => {
+            servers::status(context, server.as_deref()).await.map(|answer| RawJson::write(&answer))
+        }
+        OpCall::Restart { server } => servers::restart(context, &server).await,
+        OpCall::Stop { server } => servers::stop(context, &server).await,
+        OpCall::Start { server } => servers::start(context, &server).await,
+        OpCall::Reload => config::reload(context).await,
+        OpCall::Tools { namespace } => calls::tools(context, namespace.as_deref()).await,
+        OpCall::Call(wanted) => calls::call(context, wanted, None).await,
+        OpCall::Ask(wanted) => calls::ask(context, wanted, None).await,
+        OpCall::Logs { server, lines, .. } => {
+            servers::logs(context, server.as_deref(), lines).await
+        }
+        OpCall::Events { .. } => Ok(streams::events_so_far(context)),
+        OpCall::SettingsGet { key } => config::settings(context, key.as_deref()),
+        OpCall::SettingsSet { changes } => config::change(context, &changes).await,
+        OpCall::Config => Ok(config::show(context)),
+        OpCall::Protocol => Ok(servers::protocol(context).await),
+        OpCall::Health => Ok(health(context).await),
+        OpCall::Doctor { server } => doctor::examine(context, server.as_deref()).await,
+        OpCall::Version => Ok(version(context)),
+        OpCall::Shutdown => Ok(shutdown(context)),
+    }
+}
+
+fn version(context: &Context) -> RawJson {
+    RawJson::write(&VersionAnswer {
+        version: context.identity.version.to_owned(),
+        revisions: Revision::ALL.map(|revision| revision.as_str().to_owned()).to_vec(),
+        attach: ATTACH_VERSION,
+    })
+}
+
+async fn health(context: &Context) -> RawJson {
+    let draining = context.root.is_ending();
+    let troubled = context.upstreams.status().await.into_iter();
+    let troubled = troubled.filter(|server| matches!(server.state, "backoff" | "parked"));
+    RawJson::write(&HealthAnswer {
+        ready: !draining,
+        draining,
+        troubled: troubled.map(|server| server.server).collect(),
+        configuration: context.settings.current().problems.clone(),
+    })
+}
+
+fn shutdown(context: &Context) -> RawJson {
+    context.root.end(End::Asked("mcpx stop --daemon"));
+    RawJson::write(&ShutdownAnswer { pid: std::process::id() })
+}
+
+/// A refusal of the upstreams, for the API.
+fn refused(refused: Refused) -> ApiError {
+    let code = match refused.reason {
+        Reason::Busy => FailureCode::Busy,
+        Reason::Timeout => FailureCode::Timeout,
+        Reason::Unavailable => FailureCode::Unavailable,
+        Reason::OutcomeUnknown => FailureCode::OutcomeUnknown,
+    };
+    ApiError::new(code, refused.text).with_reason(refused.reason.as_str())
+}
+
+fn not_asked(error: AskError) -> ApiError {
+    ApiError::new(FailureCode::Internal, error.to_string()).with_hint("try again")
+}
+
+/// The answer of `GET /v1/status`, for the doctor too.
+type Status = StatusAnswer;

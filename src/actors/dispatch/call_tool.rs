@@ -8,12 +8,13 @@ use std::sync::Arc;
 use super::nearest::did_you_mean;
 use super::{Context, Request, arguments, tools};
 use crate::actors::catalog::{CatalogServer, Listing, Snapshot, ToolRecord};
+use crate::actors::upstreams::Caller;
 use crate::protocol::model::tool_result;
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::session::Outcome;
 
 pub(super) async fn answer(context: &Context, request: Request, params: &Object) -> Outcome {
-    match prepare(context, params).await {
+    match prepare(context, &request.caller, params).await {
         Ok(prepared) => run(context, request, params, prepared).await,
         Err(text) => Ok(tool_result::text_result(&text, true)),
     }
@@ -26,12 +27,17 @@ struct Prepared {
 }
 
 /// Finds server and tool; an error is text for the model.
-async fn prepare(context: &Context, params: &Object) -> Result<Prepared, String> {
+async fn prepare(
+    context: &Context,
+    caller: &Caller,
+    params: &Object,
+) -> Result<Prepared, String> {
     let wanted = arguments::wanted(params.get("arguments"))?;
     let mut server = find_server(&context.catalog.snapshot(), &wanted.namespace)?;
     if server.listing == Listing::Never {
         // Nobody has asked this server for its tools yet; the call needs their names and hints.
-        context.upstreams.list_now(&server.def.key).await.map_err(|refused| refused.text)?;
+        let listed = context.upstreams.list_now(caller, &server.def.key).await;
+        listed.map_err(|refused| refused.text)?;
         server = find_server(&context.catalog.snapshot(), &wanted.namespace)?;
     }
     let found = server.tools.iter().find(|tool| tool.name == wanted.tool);

@@ -4,8 +4,6 @@
 //! gave would be wrong for half of the tools behind it.
 
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
-
 use crate::protocol::jsonrpc::RawJson;
 
 /// One core tool.
@@ -56,16 +54,6 @@ pub(crate) fn instructions(core: bool) -> &'static str {
          names. A result that says \"outcome unknown\" may have taken effect: check before calling \
          again."
     }
-}
-
-/// A digest of what this build lists by itself, for the shim's comparison after a restart.
-pub(crate) fn tool_surface_digest(own: &[RawJson]) -> [u8; 32] {
-    let mut hasher = Sha256::new();
-    for tool in own {
-        hasher.update(tool.as_bytes());
-        hasher.update([0]);
-    }
-    hasher.finalize().into()
 }
 
 #[cfg(test)]

@@ -16,19 +16,19 @@ mod tools;
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
 use super::catalog::CatalogHandle;
 use super::events::EventsHandle;
+use super::settings::SettingsHandle;
 use super::support::progress::ProgressSender;
 use super::upstreams::{Caller, UpstreamsHandle};
 use crate::protocol::jsonrpc::{Code, Method, RawJson, RpcError};
 use crate::protocol::session::Outcome;
 use crate::settings::Settings;
 
-pub(crate) use core_tools::{instructions, tool_surface_digest};
+pub(crate) use core_tools::instructions;
 pub(crate) use outcome::{Told, answer_outcome};
 pub(crate) use repeats::Repeats;
+pub(crate) use tools::{shows_core, visible_digest};
 
 /// The handles that a request may use. One for the whole daemon.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ pub struct Context {
     /// What happens.
     pub events: EventsHandle,
     /// What is in force.
-    pub settings: watch::Receiver<Arc<Settings>>,
+    pub settings: SettingsHandle,
     /// Who this daemon is and since when, for status pages.
     pub identity: Arc<super::control::Identity>,
     /// The host connections.
@@ -52,7 +52,7 @@ pub struct Context {
 impl Context {
     /// The settings in force now.
     pub fn settings(&self) -> Arc<Settings> {
-        Arc::clone(&self.settings.borrow())
+        self.settings.settings()
     }
 }
 

@@ -6,24 +6,34 @@ use super::Context;
 use super::arguments::object_of;
 use super::call_tool::find_server;
 use crate::actors::catalog::{CatalogServer, Listing};
+use crate::actors::upstreams::Caller;
 use crate::protocol::model::tool_result;
 use crate::protocol::jsonrpc::{Object, RawJson};
 
-pub(super) async fn answer(context: &Context, arguments: Option<&RawJson>) -> RawJson {
-    match text(context, arguments).await {
+pub(super) async fn answer(
+    context: &Context,
+    caller: &Caller,
+    arguments: Option<&RawJson>,
+) -> RawJson {
+    match text(context, caller, arguments).await {
         Ok(text) => tool_result::text_result(&text, false),
         Err(text) => tool_result::text_result(&text, true),
     }
 }
 
-async fn text(context: &Context, arguments: Option<&RawJson>) -> Result<String, String> {
+async fn text(
+    context: &Context,
+    caller: &Caller,
+    arguments: Option<&RawJson>,
+) -> Result<String, String> {
     let given = object_of(arguments)?;
     let Some(namespace) = given.get_str("namespace").filter(|name| !name.is_empty()) else {
         return Ok(servers(context));
     };
     let mut server = find_server(&context.catalog.snapshot(), &namespace)?;
     if server.listing == Listing::Never {
-        context.upstreams.list_now(&server.def.key).await.map_err(|refused| refused.text)?;
+        let listed = context.upstreams.list_now(caller, &server.def.key).await;
+        listed.map_err(|refused| refused.text)?;
         server = find_server(&context.catalog.snapshot(), &namespace)?;
     }
     let page: usize = given.get("page").and_then(|page| page.read().ok()).unwrap_or(1);

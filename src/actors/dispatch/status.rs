@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::arguments::object_of;
 use super::nearest::did_you_mean;
-use crate::actors::upstreams::ServerStatus;
+use crate::actors::upstreams::PoolStatus;
 use crate::protocol::model::tool_result;
 use crate::protocol::jsonrpc::RawJson;
 
@@ -35,20 +35,20 @@ async fn text(context: &Context, arguments: Option<&RawJson>) -> Result<String, 
     }
 }
 
-fn one_line(server: &ServerStatus) -> String {
+fn one_line(server: &PoolStatus) -> String {
     match &server.reason {
         Some(reason) => format!("{}: {} ({reason})", server.namespace, server.state),
         None => format!("{}: {}", server.namespace, server.state),
     }
 }
 
-fn in_full(server: &ServerStatus) -> String {
+fn in_full(server: &PoolStatus) -> String {
     let mut text = one_line(server);
     for instance in &server.instances {
         let _ = write!(
             text,
             "\ninstance {}: {}, {} calls in flight, up {} s",
-            instance.id, instance.state, instance.in_flight, instance.uptime_s
+            instance.id, instance.state, instance.in_flight, instance.uptime_ms / 1000
         );
     }
     if !server.stderr.is_empty() {

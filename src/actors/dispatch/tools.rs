@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
 use super::outcome::{Told, answer_outcome};
 use super::{Context, Request, call_tool, core_tools, namespaces, nearest, op_tools, status};
 use crate::actors::catalog::{ToolRecord, View};
@@ -27,6 +29,21 @@ pub(crate) fn shows_core(settings: &Settings, view: &View) -> bool {
     settings.expose.mode != ExposeMode::Passthrough && !view.everything_passes()
 }
 
+/// A digest of everything that `tools/list` shows now, for telling hosts when it has changed and for
+/// the shim's comparison after a restart.
+pub(crate) fn visible_digest(context: &Context) -> Arc<str> {
+    const SHOWN: usize = 16;
+    let settings = context.settings();
+    let view = context.catalog.view(&settings.expose);
+    let mut hasher = Sha256::new();
+    for tool in own_tools(&settings, &view) {
+        hasher.update(tool.as_bytes());
+    }
+    hasher.update(view.digest());
+    let digest = hasher.finalize();
+    digest.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
+
 /// All of this host's tools on one page.
 pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
     // One page holds everything, so no cursor is ever given out and none can be right (F39).
@@ -36,7 +53,7 @@ pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
     }
     let settings = context.settings();
     if context.catalog.view(&settings.expose).waits_for_lists() {
-        context.upstreams.ensure_listed(settings.expose.list_wait).await;
+        context.upstreams.ensure_listed(&request.caller).await;
     }
     let view = context.catalog.view(&settings.expose);
     let mut tools = own_tools(&settings, &view);
@@ -55,7 +72,7 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
     let arguments = params.get("arguments");
     if shows_core(&settings, &view) && core_tools::find(&name).is_some() {
         return match name.as_str() {
-            "mcpx_namespaces" => Ok(namespaces::answer(context, arguments).await),
+            "mcpx_namespaces" => Ok(namespaces::answer(context, &request.caller, arguments).await),
             "mcpx_status" => Ok(status::answer(context, arguments).await),
             _ => call_tool::answer(context, request, &params).await,
         };

@@ -4,5 +4,6 @@
 pub mod ask;
 pub mod progress;
 pub mod restart;
+pub mod slot;
 pub mod task;
 pub mod timer;

@@ -12,9 +12,8 @@ pub(super) fn block(revision: Revision, block: &RawJson) -> Option<RawJson> {
     let mut object = Object::read(block).ok()?;
     let kind = object.get_str("type")?;
     let shape = match kind.as_str() {
-        "text" | "image" => Shape::Block,
         "audio" if revision < Revision::V2025_03_26 => return Some(audio_as_text(&object)),
-        "audio" => Shape::Block,
+        "text" | "image" | "audio" => Shape::Block,
         "resource" => Shape::Embedded,
         "resource_link" if revision < Revision::V2025_06_18 => return Some(link_as_text(&object)),
         "resource_link" => Shape::Link,

@@ -1,8 +1,7 @@
 //! Which method exists in which revision, and who may send it. Data; from the five schemas.
 
 use crate::protocol::revision::Revision::{
-    self, V2024_11_05 as R2411, V2025_03_26 as R2503, V2025_06_18 as R2506, V2025_11_25 as R2511,
-    V2026_07_28 as R2607,
+    self, V2024_11_05 as R2411, V2025_06_18 as R2506, V2025_11_25 as R2511, V2026_07_28 as R2607,
 };
 
 /// Who sends a method, and whether it wants an answer.
@@ -129,6 +128,6 @@ mod tests {
         assert_eq!(standing(R2607, "tasks/get", ToServer), Standing::Known);
         assert_eq!(standing(R2607, "skills/list", ToServer), Standing::Unknown);
         assert_eq!(standing(R2511, "server/discover", ToServer), Standing::Foreign);
-        assert_eq!(standing(R2503, "elicitation/create", ToClient), Standing::Foreign);
+        assert_eq!(standing(R2411, "elicitation/create", ToClient), Standing::Foreign);
     }
 }

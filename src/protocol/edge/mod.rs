@@ -63,6 +63,11 @@ pub fn downgrade_params(
     requests::downgrade(revision, method.as_str(), params, meta)
 }
 
+/// Progress parameters as an upstream sent them, with the token that the host of `revision` chose.
+pub fn downgrade_progress(revision: Revision, params: &RawJson, token: &RawJson) -> RawJson {
+    requests::progress(revision, params, token)
+}
+
 /// Reads the parameters of a host's request into newest shape, and takes the envelope out of them.
 /// An error is the answer to the request (H-11, H-13, H-14).
 pub fn lift_params(params: Option<&RawJson>) -> Result<Lifted, RpcError> {

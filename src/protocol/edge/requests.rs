@@ -153,6 +153,14 @@ pub(super) fn downgrade(
     object.write()
 }
 
+/// See [`super::downgrade_progress`].
+pub(super) fn progress(revision: Revision, params: &RawJson, token: &RawJson) -> RawJson {
+    let mut object = Object::read_or_empty(Some(params));
+    object.set(PROGRESS_TOKEN, token.clone());
+    spell_open(Shape::ProgressParams, revision, &mut object);
+    object.write()
+}
+
 /// Puts `_meta` before the members of an object that has none.
 fn splice_meta(text: &[u8], meta: &[(&'static str, RawJson)]) -> RawJson {
     let rest = text.get(1..).unwrap_or_default();

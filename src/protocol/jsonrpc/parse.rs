@@ -168,8 +168,9 @@ fn object(text: &Bytes) -> Result<Message, Malformed> {
     };
     match id {
         Some(Err(BadId::Null)) => Ok(Message::Response(Response { id: None, outcome })),
-        Some(id) => Ok(Message::Response(Response { id: Some(id?), outcome })),
-        None => Err(Malformed::NoKind { id: None }),
+        Some(Ok(id)) => Ok(Message::Response(Response { id: Some(id), outcome })),
+        // Not `BadId`, which is for requests: an answer, however bad, is never answered (F06).
+        Some(Err(BadId::Kind)) | None => Err(Malformed::NoKind { id: None }),
     }
 }
 

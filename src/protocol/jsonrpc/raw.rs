@@ -23,6 +23,9 @@ impl RawJson {
     /// Checks that `text` is exactly one JSON value and keeps it as it stands.
     pub fn parse(text: Bytes) -> Result<Self, BadJson> {
         let value: &RawValue = serde_json::from_slice(&text).map_err(BadJson)?;
+        if value.get().len() == text.len() {
+            return Ok(Self(text));
+        }
         let inner = text.slice_ref(value.get().as_bytes());
         Ok(Self(inner))
     }

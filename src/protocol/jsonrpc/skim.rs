@@ -54,19 +54,16 @@ impl<'a> Members<'a> {
         self.state == State::Done
     }
 
-    fn step(&mut self) -> Option<Option<Member>> {
-        let Some(at) = separator(self.text, self.at, &mut self.state, b'{', b'}')? else {
-            return Some(None);
-        };
+    fn step(&mut self) -> Option<Member> {
+        let at = separator(self.text, self.at, &mut self.state, b'{', b'}')?;
         let key_end = string_end(self.text, at)?;
         let colon = blanks(self.text, key_end);
         if self.text.get(colon) != Some(&b':') {
             return None;
         }
         let start = blanks(self.text, colon + 1);
-        let end = value_end(self.text, start)?;
-        self.at = end;
-        Some(Some(Member { key: (at, key_end), value: (start, end) }))
+        self.at = value_end(self.text, start)?;
+        Some(Member { key: (at, key_end), value: (start, self.at) })
     }
 }
 
@@ -77,10 +74,11 @@ impl Iterator for Members<'_> {
         if matches!(self.state, State::Done | State::Broken) {
             return None;
         }
-        self.step().unwrap_or_else(|| {
+        let item = self.step();
+        if item.is_none() && self.state != State::Done {
             self.state = State::Broken;
-            None
-        })
+        }
+        item
     }
 }
 
@@ -94,13 +92,10 @@ impl<'a> Elements<'a> {
         self.state == State::Done
     }
 
-    fn step(&mut self) -> Option<Option<(usize, usize)>> {
-        let Some(at) = separator(self.text, self.at, &mut self.state, b'[', b']')? else {
-            return Some(None);
-        };
-        let end = value_end(self.text, at)?;
-        self.at = end;
-        Some(Some((at, end)))
+    fn step(&mut self) -> Option<(usize, usize)> {
+        let at = separator(self.text, self.at, &mut self.state, b'[', b']')?;
+        self.at = value_end(self.text, at)?;
+        Some((at, self.at))
     }
 }
 
@@ -111,39 +106,32 @@ impl Iterator for Elements<'_> {
         if matches!(self.state, State::Done | State::Broken) {
             return None;
         }
-        self.step().unwrap_or_else(|| {
+        let item = self.step();
+        if item.is_none() && self.state != State::Done {
             self.state = State::Broken;
-            None
-        })
+        }
+        item
     }
 }
 
-/// Passes the opening bracket or a comma; `Some(None)` at the closing bracket.
-fn separator(
-    text: &[u8],
-    at: usize,
-    state: &mut State,
-    open: u8,
-    close: u8,
-) -> Option<Option<usize>> {
+/// Passes the opening bracket or a comma; `None` at the closing bracket, with the state saying so,
+/// and where neither stands.
+fn separator(text: &[u8], at: usize, state: &mut State, open: u8, close: u8) -> Option<usize> {
     let mut at = blanks(text, at);
-    match (*state, *text.get(at)?) {
+    let done = match (*state, *text.get(at)?) {
         (State::Start, byte) if byte == open => {
             at = blanks(text, at + 1);
-            if text.get(at) == Some(&close) {
-                *state = State::Done;
-                return Some(None);
-            }
+            text.get(at) == Some(&close)
         }
-        (State::Inside, b',') => at = blanks(text, at + 1),
-        (State::Inside, byte) if byte == close => {
-            *state = State::Done;
-            return Some(None);
+        (State::Inside, b',') => {
+            at = blanks(text, at + 1);
+            false
         }
+        (State::Inside, byte) if byte == close => true,
         _ => return None,
-    }
-    *state = State::Inside;
-    Some(Some(at))
+    };
+    *state = if done { State::Done } else { State::Inside };
+    (!done).then_some(at)
 }
 
 fn blanks(text: &[u8], mut at: usize) -> usize {

@@ -5,14 +5,27 @@
 //! event in newest shape. What comes back is spelled for the peer by [`crate::protocol::edge`].
 //! Never knows tools, upstreams or sockets.
 
+mod batch;
+mod progress;
+
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::{CallKey, HostRequest, Outcome};
+use self::batch::{BatchKey, Batches};
+use self::progress::{Passage, Throttle};
+use super::{CallKey, HostRequest, Outcome, Peer};
 use crate::protocol::Notice;
-use crate::protocol::jsonrpc::{Method, RawJson};
+use crate::protocol::edge::methods::{Direction, Standing, standing};
+use crate::protocol::edge::{self, Lifted, lifecycle};
+use crate::protocol::jsonrpc::{
+    Code, Id, Incoming, Malformed, Message, Method, Notification, RawJson, Request, Response,
+    RpcError, parse_noting, salvage_id,
+};
+use crate::protocol::model::{implementation, tool_result};
+use crate::protocol::revision::Revision;
 
 /// What mcpx says of itself to hosts, and the limits of a host session.
 #[derive(Debug, Clone)]
@@ -71,66 +84,525 @@ pub enum HostEvent {
     },
 }
 
+/// How many open requests' room an idle session keeps.
+const ROOM_KEPT: usize = 32;
+
 /// See the module.
 #[derive(Debug)]
 pub struct HostSession {
-    _config: Arc<HostConfig>,
+    config: Arc<HostConfig>,
+    /// How everything without an envelope is spelled (H-07).
+    handshake: Option<Handshake>,
+    /// A tool list change that could not be told yet.
+    change_untold: bool,
+    stage: Stage,
+    last_key: u64,
+    calls: HashMap<CallKey, Open>,
+    keys: HashMap<Id, CallKey>,
+    batches: Batches,
+    outputs: VecDeque<HostOutput>,
+    /// How many calls hold progress back.
+    held: usize,
+    warned_of_encoding: bool,
+}
+
+/// How far the connection has come.
+#[derive(Debug, PartialEq, Eq)]
+enum Stage {
+    /// Nobody has said who it is.
+    Unknown,
+    /// The owner was told who this is.
+    Introduced,
+    /// The link has ended.
+    Closed,
+}
+
+/// What the last `initialize` agreed.
+#[derive(Debug)]
+struct Handshake {
+    peer: Arc<Peer>,
+    /// `notifications/initialized` came after it.
+    initialized: bool,
+}
+
+/// A request that has no answer yet.
+#[derive(Debug)]
+struct Open {
+    id: Id,
+    method: Method,
+    revision: Revision,
+    batch: Option<BatchKey>,
+    progress: Option<Throttle>,
 }
 
 impl HostSession {
     /// A fresh connection.
     pub fn new(config: Arc<HostConfig>) -> Self {
-        Self { _config: config }
+        Self {
+            config,
+            handshake: None,
+            change_untold: false,
+            stage: Stage::Unknown,
+            last_key: 0,
+            calls: HashMap::new(),
+            keys: HashMap::new(),
+            batches: Batches::default(),
+            outputs: VecDeque::new(),
+            held: 0,
+            warned_of_encoding: false,
+        }
     }
 
     /// The host said something.
-    pub fn handle_frame(&mut self, _now: Instant, _frame: &Bytes) {
-        todo!()
+    pub fn handle_frame(&mut self, _now: Instant, frame: &Bytes) {
+        if self.stage == Stage::Closed {
+            return;
+        }
+        let (incoming, mended) = parse_noting(frame);
+        if mended && !self.warned_of_encoding {
+            self.warned_of_encoding = true;
+            let text = "the host sends text that is not UTF-8; bad bytes were replaced (F09)";
+            self.outputs.push_back(HostOutput::Notice(Notice::host(text)));
+        }
+        match incoming {
+            Ok(Incoming::One(message)) => self.message(message, None),
+            Ok(Incoming::Batch(parts)) => self.batch(parts),
+            Err(malformed) => self.malformed(&malformed, frame),
+        }
     }
 
     /// The host sent a line beyond the link's limit; its bytes were thrown away.
-    pub fn handle_too_large(&mut self, _now: Instant, _bytes: usize, _limit: usize) {
-        todo!()
+    pub fn handle_too_large(&mut self, now: Instant, bytes: usize, limit: usize) {
+        self.handle_oversized(now, &Bytes::new(), bytes, limit);
+    }
+
+    /// [`Self::handle_too_large`] with what was kept of the line: where that shows the request's id,
+    /// the request is answered, so that its sender does not wait for ever (F08).
+    pub fn handle_oversized(&mut self, _now: Instant, head: &Bytes, bytes: usize, limit: usize) {
+        if self.stage == Stage::Closed {
+            return;
+        }
+        let text = format!(
+            "a message of {bytes} bytes was thrown away: the limit is {limit} bytes (setting \
+             link.max_frame)"
+        );
+        if let Some(id) = salvage_id(head) {
+            self.answer(None, id, Err(RpcError::new(Code::InvalidRequest, text.clone())));
+        }
+        self.outputs.push_back(HostOutput::Notice(Notice::host(text)));
     }
 
     /// The link ended: every open request is reported as cancelled.
     pub fn handle_closed(&mut self, _now: Instant) {
-        todo!()
+        self.stage = Stage::Closed;
+        self.keys.clear();
+        self.batches.clear();
+        self.held = 0;
+        let mut keys: Vec<CallKey> = self.calls.drain().map(|(key, _)| key).collect();
+        keys.sort_unstable();
+        for key in keys {
+            self.outputs.push_back(HostOutput::Event(HostEvent::Cancelled { key }));
+        }
     }
 
     /// A deadline passed (held-back progress is due).
-    pub fn handle_timeout(&mut self, _now: Instant) {
-        todo!()
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.held == 0 {
+            return;
+        }
+        let gap = self.config.progress_interval;
+        for open in self.calls.values_mut() {
+            let Some(throttle) = &mut open.progress else { continue };
+            if let Some(params) = throttle.take_due(now, gap) {
+                self.held -= 1;
+                let frame = progress_frame(open.revision, &params, throttle.token());
+                self.outputs.push_back(HostOutput::Send(frame));
+            }
+        }
     }
 
     /// The outcome of a request, in newest shape.
-    pub fn finish(&mut self, _now: Instant, _key: CallKey, _outcome: Outcome) {
-        todo!()
+    pub fn finish(&mut self, _now: Instant, key: CallKey, outcome: Outcome) {
+        let Some(mut open) = self.forget(key) else { return };
+        if let Some(throttle) = open.progress.take() {
+            let (token, rest) = throttle.into_rest();
+            if let Some(params) = rest {
+                let frame = progress_frame(open.revision, &params, &token);
+                self.outputs.push_back(HostOutput::Send(frame));
+            }
+        }
+        let outcome = self.spell(open.revision, &open.method, outcome);
+        self.answer(open.batch, open.id, outcome);
     }
 
     /// Progress of a request: `params` as the upstream sent them, whatever token they hold.
-    pub fn progress(&mut self, _now: Instant, _key: CallKey, _params: &RawJson) {
-        todo!()
+    pub fn progress(&mut self, now: Instant, key: CallKey, params: &RawJson) {
+        let Some(open) = self.calls.get_mut(&key) else { return };
+        let Some(throttle) = &mut open.progress else { return };
+        let held_before = throttle.deadline().is_some();
+        if throttle.offer(now, self.config.progress_interval, params) == Passage::Now {
+            let frame = progress_frame(open.revision, params, throttle.token());
+            self.outputs.push_back(HostOutput::Send(frame));
+        }
+        let holds = throttle.deadline().is_some();
+        self.held = self.held + usize::from(holds) - usize::from(held_before);
     }
 
     /// This host's visible tool list changed (only said to an initialised legacy host; modern hosts
     /// hear it on a listen stream, which is another issue's).
     pub fn tools_changed(&mut self, _now: Instant) {
-        todo!()
+        if !self.announces_tools() {
+            return;
+        }
+        if self.handshake.as_ref().is_some_and(|handshake| handshake.initialized) {
+            self.outputs.push_back(list_changed());
+        } else {
+            self.change_untold = true;
+        }
     }
 
     /// How many requests are open.
     pub fn in_flight(&self) -> usize {
-        todo!()
+        self.calls.len()
     }
 
     /// What to do next; `None` when nothing is left.
     pub fn poll_output(&mut self) -> Option<HostOutput> {
-        todo!()
+        self.outputs.pop_front()
     }
 
     /// When to call [`Self::handle_timeout`] at the latest.
     pub fn poll_deadline(&self) -> Option<Instant> {
-        todo!()
+        if self.held == 0 {
+            return None;
+        }
+        self.calls.values().filter_map(|open| open.progress.as_ref()?.deadline()).min()
+    }
+
+    fn message(&mut self, message: Message, batch: Option<BatchKey>) {
+        match message {
+            Message::Request(request) => self.request(request, batch),
+            Message::Notification(notification) => self.notification(notification),
+            // mcpx has asked this host nothing; an answer to nothing is ignored.
+            Message::Response(_) => {}
+        }
+    }
+
+    /// H-28, F11: only where 2025-03-26 is spoken, or may be because nothing was agreed yet (H-27).
+    fn batch(&mut self, parts: Vec<Result<Message, Malformed>>) {
+        let revision =
+            self.handshake.as_ref().map_or(Revision::HEADERLESS, |known| known.peer.revision);
+        if !revision.allows_batches() {
+            let text = format!("protocol revision {revision} has no batches; send one by one");
+            self.answer_nobody(None, &RpcError::new(Code::InvalidRequest, text));
+            return;
+        }
+        let batch = self.batches.start();
+        for part in parts {
+            match part {
+                Ok(Message::Request(request)) if request.method.as_str() == "initialize" => {
+                    self.batches.expect(batch);
+                    let text = "`initialize` must not be part of a batch";
+                    let error = RpcError::new(Code::InvalidRequest, text);
+                    self.answer(Some(batch), request.id, Err(error));
+                }
+                Ok(message) => {
+                    if matches!(message, Message::Request(_)) {
+                        self.batches.expect(batch);
+                    }
+                    self.message(message, Some(batch));
+                }
+                Err(malformed) => {
+                    self.batches.expect(batch);
+                    let error = RpcError::new(Code::InvalidRequest, malformed.to_string());
+                    match malformed.id().cloned() {
+                        Some(id) => self.answer(Some(batch), id, Err(error)),
+                        None => self.answer_nobody(Some(batch), &error),
+                    }
+                }
+            }
+        }
+        self.settle(batch, None);
+    }
+
+    /// product.md 8: over stdio something unreadable is answered where an id can be read, and
+    /// otherwise logged and skipped; over HTTP every body has an answer. What is plainly meant as a
+    /// request, an array or an object with a method and a bad id, is answered in any case (F11, F14).
+    fn malformed(&mut self, malformed: &Malformed, frame: &Bytes) {
+        let (code, id) = match malformed {
+            Malformed::NotJson(_) => (Code::ParseError, salvage_id(frame)),
+            _ => (Code::InvalidRequest, malformed.id().cloned()),
+        };
+        let meant = matches!(malformed, Malformed::EmptyBatch | Malformed::Id(_));
+        let cause = std::error::Error::source(malformed).map(|source| format!(": {source}"));
+        let text = format!("{malformed}{}", cause.unwrap_or_default());
+        if let Some(id) = id {
+            self.answer(None, id, Err(RpcError::new(code, text)));
+        } else if meant || !self.config.over_stdio {
+            self.answer_nobody(None, &RpcError::new(code, text));
+        } else {
+            let notice = Notice::host(format!("a line from the host was skipped: {text}"));
+            self.outputs.push_back(HostOutput::Notice(notice));
+        }
+    }
+
+    fn request(&mut self, request: Request, batch: Option<BatchKey>) {
+        let Request { id, method, params } = request;
+        if self.keys.contains_key(&id) {
+            let text = format!("a request with the id {id} is in flight already");
+            self.answer(batch, id, Err(RpcError::new(Code::InvalidRequest, text)));
+            return;
+        }
+        let opening = method.as_str() == "initialize";
+        match edge::lift_params(params.as_ref()) {
+            Ok(lifted) if lifted.envelope.is_some() => {
+                self.modern_request(id, method, lifted, batch);
+            }
+            Ok(lifted) if opening => self.handshake(id, &lifted.params),
+            // H-06: what cannot be read asks for nothing.
+            Err(_) if opening && !params.is_some_and(|params| params.is_object()) => {
+                self.handshake(id, &RawJson::empty_object());
+            }
+            Ok(lifted) => self.legacy_request(id, method, lifted, batch),
+            Err(error) => self.answer(batch, id, Err(error)),
+        }
+    }
+
+    /// H-02, H-05, H-15: everything about the peer comes from this one request.
+    fn modern_request(&mut self, id: Id, method: Method, lifted: Lifted, batch: Option<BatchKey>) {
+        let Some(envelope) = lifted.envelope else { return };
+        let (revision, info) = (envelope.revision, envelope.info);
+        if standing(revision, method.as_str(), Direction::ToServer) == Standing::Foreign {
+            let text = format!("protocol revision {revision} has no method {method}");
+            self.answer(batch, id, Err(RpcError::new(Code::MethodNotFound, text)));
+            return;
+        }
+        let peer = Peer { revision, capabilities: envelope.capabilities, info };
+        if self.stage == Stage::Unknown {
+            self.introduce(&peer);
+        }
+        if method.as_str() == "server/discover" {
+            self.discover(id, revision, batch);
+            return;
+        }
+        self.admit(id, method, lifted.params, Arc::new(peer), lifted.progress_token, batch);
+    }
+
+    fn legacy_request(&mut self, id: Id, method: Method, lifted: Lifted, batch: Option<BatchKey>) {
+        match method.as_str() {
+            "ping" => self.answer(batch, id, Ok(RawJson::empty_object())),
+            // H-20: on any connection; it only exists in the newest revision's spelling.
+            "server/discover" => self.discover(id, Revision::NEWEST, batch),
+            "logging/setLevel" => {
+                let outcome = self.set_level(&lifted.params);
+                self.answer(batch, id, outcome);
+            }
+            _ => {
+                let peer = self.legacy_peer(batch);
+                self.admit(id, method, lifted.params, peer, lifted.progress_token, batch);
+            }
+        }
+    }
+
+    /// Who speaks without an envelope. H-26, H-27: how somebody who declared nothing is spoken to.
+    fn legacy_peer(&self, batch: Option<BatchKey>) -> Arc<Peer> {
+        if let Some(handshake) = &self.handshake {
+            return Arc::clone(&handshake.peer);
+        }
+        let revision = if self.config.over_stdio && batch.is_none() {
+            Revision::OLDEST
+        } else {
+            Revision::HEADERLESS
+        };
+        Arc::new(Peer { revision, capabilities: RawJson::empty_object(), info: None })
+    }
+
+    /// Admits before anything is queued: what is beyond the limit is refused here.
+    fn admit(
+        &mut self,
+        id: Id,
+        method: Method,
+        params: RawJson,
+        peer: Arc<Peer>,
+        token: Option<RawJson>,
+        batch: Option<BatchKey>,
+    ) {
+        let limit = self.config.max_in_flight;
+        if self.calls.len() >= limit {
+            let outcome = self.spell(peer.revision, &method, busy(&method, limit));
+            self.answer(batch, id, outcome);
+            return;
+        }
+        self.last_key += 1;
+        let key = CallKey(self.last_key);
+        self.keys.insert(id.clone(), key);
+        let wants_progress = token.is_some();
+        let progress = token.map(Throttle::new);
+        let open = Open { id, method: method.clone(), revision: peer.revision, batch, progress };
+        self.calls.insert(key, open);
+        let request = HostRequest { key, method, params, peer, wants_progress };
+        self.outputs.push_back(HostOutput::Event(HostEvent::Request(request)));
+    }
+
+    /// H-06 to H-08. A repeated handshake is a new agreement (F35); what is in flight is answered
+    /// in the revision in which it was asked.
+    fn handshake(&mut self, id: Id, params: &RawJson) {
+        let asked = params.member_str("protocolVersion");
+        let revision = Revision::counter_offer(asked.as_deref());
+        let object = |key| params.member(key).filter(RawJson::is_object);
+        // Kept as long as the connection: not as slices of a read buffer.
+        let capabilities = object("capabilities")
+            .map_or_else(RawJson::empty_object, |capabilities| capabilities.detached());
+        let info = object("clientInfo").map(|info| info.detached());
+        let peer = Peer { revision, capabilities, info };
+        let result = lifecycle::initialize_result(
+            revision,
+            &self.config.info,
+            &self.config.capabilities,
+            &self.config.instructions,
+        );
+        self.answer(None, id, Ok(result));
+        self.introduce(&peer);
+        self.handshake = Some(Handshake { peer: Arc::new(peer), initialized: false });
+    }
+
+    /// H-19 to H-21.
+    fn discover(&mut self, id: Id, revision: Revision, batch: Option<BatchKey>) {
+        let config = &self.config;
+        let result = lifecycle::discover_result(&config.capabilities, &config.instructions);
+        let outcome = self.spell(revision, &Method::known("server/discover"), Ok(result));
+        self.answer(batch, id, outcome);
+    }
+
+    fn set_level(&self, params: &RawJson) -> Outcome {
+        if self.config.capabilities.member("logging").is_none() {
+            let text = "logging was not declared, so there is no level to set";
+            return Err(RpcError::new(Code::MethodNotFound, text));
+        }
+        edge::read_log_level(&params.member("level").unwrap_or_else(RawJson::null))?;
+        Ok(RawJson::empty_object())
+    }
+
+    fn notification(&mut self, notification: Notification) {
+        let Notification { method, params } = notification;
+        match method.as_str() {
+            // H-05: some hosts leave the prefix out.
+            "notifications/initialized" | "initialized" => {
+                let Some(handshake) = &mut self.handshake else { return };
+                handshake.initialized = true;
+                if std::mem::take(&mut self.change_untold) {
+                    self.outputs.push_back(list_changed());
+                }
+            }
+            "notifications/cancelled" => self.cancelled(params.as_ref()),
+            _ => {
+                let Ok(lifted) = edge::lift_params(params.as_ref()) else { return };
+                let event = HostEvent::Notification { method, params: lifted.params };
+                self.outputs.push_back(HostOutput::Event(event));
+            }
+        }
+    }
+
+    /// F36: only the exact text of an id in flight counts. `initialize` is answered at once and is
+    /// never in flight, so it cannot be cancelled.
+    fn cancelled(&mut self, params: Option<&RawJson>) {
+        let id = params.and_then(|params| params.member("requestId"));
+        let id = id.and_then(|id| Id::from_raw(id.as_str()).ok());
+        let Some(key) = id.and_then(|id| self.keys.get(&id).copied()) else { return };
+        let Some(open) = self.forget(key) else { return };
+        if let Some(batch) = open.batch {
+            self.settle(batch, None);
+        }
+        self.outputs.push_back(HostOutput::Event(HostEvent::Cancelled { key }));
+    }
+
+    fn forget(&mut self, key: CallKey) -> Option<Open> {
+        let open = self.calls.remove(&key)?;
+        self.keys.remove(&open.id);
+        let holds = open.progress.as_ref().is_some_and(|throttle| throttle.deadline().is_some());
+        self.held -= usize::from(holds);
+        if self.calls.is_empty() && self.calls.capacity() > ROOM_KEPT {
+            self.calls.shrink_to(ROOM_KEPT);
+            self.keys.shrink_to(ROOM_KEPT);
+        }
+        Some(open)
+    }
+
+    fn introduce(&mut self, peer: &Peer) {
+        self.stage = Stage::Introduced;
+        let label = implementation::label(peer.info.as_ref());
+        let event = HostEvent::Opened { label, revision: peer.revision.to_string() };
+        self.outputs.push_back(HostOutput::Event(event));
+    }
+
+    fn announces_tools(&self) -> bool {
+        let tools = self.config.capabilities.member("tools");
+        tools
+            .and_then(|tools| tools.member("listChanged"))
+            .is_some_and(|flag| flag.as_bytes() == b"true")
+    }
+
+    fn spell(&self, revision: Revision, method: &Method, outcome: Outcome) -> Outcome {
+        match outcome {
+            Ok(result) => Ok(edge::downgrade_result(revision, method, &result, &self.config.info)),
+            Err(error) => Err(edge::downgrade_error(revision, method, &error)),
+        }
+    }
+
+    /// Sends an outcome that is spelled already.
+    fn answer(&mut self, batch: Option<BatchKey>, id: Id, outcome: Outcome) {
+        self.reply(batch, Response { id: Some(id), outcome }.to_frame());
+    }
+
+    /// Answers a request whose id cannot be read.
+    fn answer_nobody(&mut self, batch: Option<BatchKey>, error: &RpcError) {
+        let revision = self.legacy_peer(batch).revision;
+        let frame = if revision.leaves_out_unread_ids() {
+            Response::to_frame_without_id(error)
+        } else {
+            Response { id: None, outcome: Err(error.clone()) }.to_frame()
+        };
+        self.reply(batch, frame);
+    }
+
+    fn reply(&mut self, batch: Option<BatchKey>, frame: Bytes) {
+        match batch {
+            None => self.outputs.push_back(HostOutput::Send(frame)),
+            Some(batch) => self.settle(batch, Some(frame)),
+        }
+    }
+
+    fn settle(&mut self, batch: BatchKey, answer: Option<Bytes>) {
+        if let Some(whole) = self.batches.settle(batch, answer) {
+            self.outputs.push_back(HostOutput::Send(whole));
+        }
     }
 }
+
+fn list_changed() -> HostOutput {
+    let method = Method::known("notifications/tools/list_changed");
+    HostOutput::Send(Notification { method, params: None }.to_frame())
+}
+
+fn progress_frame(revision: Revision, params: &RawJson, token: &RawJson) -> Bytes {
+    let params = Some(edge::downgrade_progress(revision, params, token));
+    Notification { method: Method::known("notifications/progress"), params }.to_frame()
+}
+
+/// product.md 7: a limit that refuses names itself, its value and its setting.
+fn busy(method: &Method, limit: usize) -> Outcome {
+    let text = format!(
+        "busy: {limit} requests of this host are in flight, which is the limit (setting \
+         host.max_in_flight); wait for one of them to end"
+    );
+    if method.as_str() == "tools/call" {
+        return Ok(tool_result::refused_result("busy", &text));
+    }
+    let data = serde_json::json!({
+        "reason": "busy", "setting": "host.max_in_flight", "value": limit.to_string(),
+    });
+    Err(RpcError::new(Code::InternalError, text).with_data(RawJson::write(&data)))
+}
+
+#[cfg(test)]
+mod tests;

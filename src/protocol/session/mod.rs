@@ -17,6 +17,8 @@ pub mod shim;
 pub mod timers;
 pub mod upstream;
 
+use std::time::Duration;
+
 use super::jsonrpc::{Method, RawJson, RpcError};
 use super::revision::Revision;
 
@@ -111,4 +113,41 @@ pub struct Limit {
     pub setting: &'static str,
     /// Its value as a person writes it: `5m`, `256KiB`, `64`.
     pub value: String,
+}
+
+impl Limit {
+    /// A limit on time.
+    pub fn time(setting: &'static str, limit: Duration) -> Self {
+        Self { setting, value: duration_text(limit) }
+    }
+
+    /// A limit on a number of things.
+    pub fn count(setting: &'static str, limit: usize) -> Self {
+        Self { setting, value: limit.to_string() }
+    }
+}
+
+/// As a person writes it, in whole units: `5m`, `90s`, `1h`, `250ms`.
+fn duration_text(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    if millis == 0 {
+        return "0s".to_owned();
+    }
+    let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    let whole = units.into_iter().find(|(size, _)| millis % size == 0);
+    whole.map_or_else(|| format!("{millis}ms"), |(size, unit)| format!("{}{unit}", millis / size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_read_as_people_write_them() {
+        for (millis, text) in
+            [(300_000, "5m"), (3_600_000, "1h"), (90_000, "90s"), (250, "250ms"), (0, "0s")]
+        {
+            assert_eq!(Limit::time("x", Duration::from_millis(millis)).value, text);
+        }
+    }
 }

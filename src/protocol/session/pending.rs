@@ -3,19 +3,28 @@
 //! The reader hands every frame to [`Pending::resolve`] first; an answer or a progress notification
 //! for a call in flight completes its caller right there, without a turn of the actor. What it does
 //! not know is given back, for [`super::upstream::UpstreamSession::handle_frame`].
+//!
+//! One short lock; nothing waits inside it, and a caller's outcome is delivered outside.
 
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::Answer;
-use crate::protocol::jsonrpc::RawJson;
+use super::timers::{CALL_TOTAL, Timer, after};
+use super::{Answer, Closed, Limit, Outcome};
+use crate::protocol::edge;
+use crate::protocol::jsonrpc::{Id, Incoming, Message, Method, RawJson, parse_noting, scan};
+use crate::protocol::revision::Revision;
 
 /// Where the news of one call go. Implemented by the actors' layer; must never block.
 pub trait CallSink: Send + 'static {
     /// Progress parameters as the upstream sent them.
     fn progress(&mut self, params: RawJson);
-    /// The one outcome.
+    /// The one outcome. A call that its caller cancelled has none: its sink is dropped.
     fn done(self, answer: Answer);
 }
 
@@ -37,32 +46,92 @@ pub enum Resolved {
     Other(Bytes),
 }
 
+/// One call in flight, or held until the opening has settled.
+pub(super) struct Entry<S> {
+    pub method: Method,
+    pub sink: S,
+    pub limits: CallLimits,
+    pub wants_progress: bool,
+    pub started: Instant,
+    pub last_activity: Instant,
+    /// Which frame of the link carries it (the first is 1); `None` while it is held.
+    pub frame: Option<u64>,
+}
+
+impl<S> Entry<S> {
+    /// When it must be looked at, and which limit strikes then.
+    fn due(&self) -> Option<(Instant, Struck)> {
+        let idle = after(self.last_activity, self.limits.idle).map(|at| (at, Struck::Idle));
+        let total = after(self.started, self.limits.total).map(|at| (at, Struck::Total));
+        [idle, total].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}
+
+/// Which limit of a call struck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Struck {
+    Idle,
+    Total,
+}
+
+impl Struck {
+    pub(super) fn limit(self, limits: &CallLimits) -> Limit {
+        match self {
+            Self::Idle => Limit::time(Timer::Calls.setting(), limits.idle),
+            Self::Total => Limit::time(CALL_TOTAL, limits.total),
+        }
+    }
+}
+
+/// Calls whose limit has struck, by id.
+pub(super) type Expired<S> = Vec<(u64, Struck, Entry<S>)>;
+
 /// See the module.
-#[derive(Debug)]
 pub struct Pending<S> {
-    _sink: std::marker::PhantomData<fn(S)>,
+    next_id: AtomicU64,
+    table: Mutex<Table<S>>,
+}
+
+struct Table<S> {
+    /// Set once the opening has settled; no call is on the wire before.
+    revision: Option<Revision>,
+    calls: HashMap<u64, Entry<S>>,
+    last_activity: Option<Instant>,
+    last_heard: Option<Instant>,
 }
 
 impl<S: CallSink> Pending<S> {
     /// Nothing in flight.
     pub fn new() -> Self {
-        todo!()
+        let table =
+            Table { revision: None, calls: HashMap::new(), last_activity: None, last_heard: None };
+        Self { next_id: AtomicU64::new(1), table: Mutex::new(table) }
     }
 
     /// Takes the next request id (plain integers from 1, F13). The caller takes it before it asks
     /// for the call, so that it can cancel by it at any time.
     pub fn take_id(&self) -> u64 {
-        todo!()
+        self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Delivers a frame to the call it answers or reports on.
-    pub fn resolve(&self, _now: Instant, _frame: Bytes) -> Resolved {
-        todo!()
+    pub fn resolve(&self, now: Instant, frame: Bytes) -> Resolved {
+        // Arrays are rare (one revision has them) and may hold anything: the session unpacks them.
+        if scan::is_batch(&frame) {
+            return Resolved::Other(frame);
+        }
+        match parse_noting(&frame) {
+            // A frame that had to be repaired goes by the session, which warns (F09).
+            (Ok(Incoming::One(message)), false) if self.take_message(now, &message) => {
+                Resolved::Taken
+            }
+            _ => Resolved::Other(frame),
+        }
     }
 
-    /// Calls in flight.
+    /// Calls in flight, held ones included.
     pub fn len(&self) -> usize {
-        todo!()
+        self.lock().calls.len()
     }
 
     /// Whether none is.
@@ -72,12 +141,187 @@ impl<S: CallSink> Pending<S> {
 
     /// When something was last heard or asked here; for idle stop and wedge detection (P-13).
     pub fn last_activity(&self) -> Option<Instant> {
-        todo!()
+        self.lock().last_activity
+    }
+
+    /// Whether `message` was for a call; then it has been delivered.
+    pub(super) fn take_message(&self, now: Instant, message: &Message) -> bool {
+        match message {
+            Message::Response(response) => {
+                let Some(id) = response.id.as_ref().and_then(Id::as_u64) else {
+                    return false;
+                };
+                self.answer(now, id, response.outcome.clone())
+            }
+            Message::Notification(note) if note.method.as_str() == "notifications/progress" => {
+                if let Some(params) = &note.params {
+                    self.progress(now, params);
+                }
+                // Also when nobody is concerned: made-up and late tokens end here (F37).
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Ends call `id` with the outcome the upstream gave it; whether there was such a call.
+    pub(super) fn answer(&self, now: Instant, id: u64, outcome: Outcome) -> bool {
+        let (entry, revision) = {
+            let mut table = self.lock();
+            let Some(entry) = table.calls.remove(&id) else { return false };
+            table.last_activity = Some(now);
+            table.last_heard = Some(now);
+            (entry, table.revision.unwrap_or(Revision::NEWEST_LEGACY))
+        };
+        entry.sink.done(classify(revision, &entry.method, outcome));
+        true
+    }
+
+    fn progress(&self, now: Instant, params: &RawJson) {
+        // Only a plain integer can be ours; the members of another call's text are not looked at.
+        let token = scan::member(params.as_bytes(), "progressToken");
+        let token = token.and_then(|raw| std::str::from_utf8(raw).ok()?.parse::<u64>().ok());
+        let Some(token) = token else { return };
+        let mut table = self.lock();
+        let Some(entry) = table.calls.get_mut(&token) else { return };
+        // A call that sent no token gets no progress, even if its id is guessed.
+        if !entry.wants_progress || entry.frame.is_none() {
+            return;
+        }
+        entry.last_activity = now;
+        // Under the lock, so that no progress can follow the outcome; a sink never blocks.
+        entry.sink.progress(params.clone());
+        table.last_activity = Some(now);
+        table.last_heard = Some(now);
+    }
+
+    /// The opening has settled.
+    pub(super) fn settle(&self, revision: Revision) {
+        self.lock().revision = Some(revision);
+    }
+
+    /// Enters a call.
+    pub(super) fn insert(&self, id: u64, entry: Entry<S>) {
+        let mut table = self.lock();
+        table.last_activity = Some(entry.started);
+        let old = table.calls.insert(id, entry);
+        drop(table);
+        if let Some(old) = old {
+            let why = format!("call id {id} was used again");
+            old.sink.done(Answer::Lost { written: old.frame.is_some(), why });
+        }
+    }
+
+    /// A held call goes onto the wire as frame `frame`; `false` where it is gone by now.
+    pub(super) fn mark_sent(&self, now: Instant, id: u64, frame: u64) -> bool {
+        let mut table = self.lock();
+        let Some(entry) = table.calls.get_mut(&id) else { return false };
+        entry.frame = Some(frame);
+        entry.last_activity = now;
+        true
+    }
+
+    /// Takes a call out without an outcome.
+    pub(super) fn remove(&self, id: u64) -> Option<Entry<S>> {
+        self.lock().calls.remove(&id)
+    }
+
+    /// Whether `id` is in flight.
+    pub(super) fn contains(&self, id: u64) -> bool {
+        self.lock().calls.contains_key(&id)
+    }
+
+    /// The id of the one call on the wire, where there is exactly one.
+    pub(super) fn only(&self) -> Option<u64> {
+        let table = self.lock();
+        let mut sent = table.calls.iter().filter(|(_, entry)| entry.frame.is_some());
+        let (id, _) = sent.next()?;
+        sent.next().is_none().then_some(*id)
+    }
+
+    /// Takes out the calls whose limit has struck, and says when to look again.
+    pub(super) fn take_expired(&self, now: Instant) -> (Expired<S>, Option<Instant>) {
+        let mut table = self.lock();
+        let mut struck = Vec::new();
+        let mut next: Option<Instant> = None;
+        for (id, entry) in &table.calls {
+            let Some((at, which)) = entry.due() else { continue };
+            if at <= now {
+                struck.push((*id, which));
+            } else {
+                next = Some(next.map_or(at, |next| next.min(at)));
+            }
+        }
+        let take = |(id, which)| Some((id, which, table.calls.remove(&id)?));
+        (struck.into_iter().filter_map(take).collect(), next)
+    }
+
+    /// The link ended: every call is told.
+    pub(super) fn close(&self, closed: &Closed) {
+        let calls = std::mem::take(&mut self.lock().calls);
+        for entry in calls.into_values() {
+            // F23: what was never begun to be written has surely not been done.
+            let written = entry.frame.is_some_and(|frame| frame <= closed.frames_begun);
+            entry.sink.done(Answer::Lost { written, why: closed.why.clone() });
+        }
+    }
+
+    /// A message that no call was waiting for.
+    pub(super) fn heard(&self, now: Instant) {
+        self.lock().last_heard = Some(now);
+    }
+
+    /// When the upstream last said anything that is a message.
+    pub(super) fn last_heard(&self) -> Option<Instant> {
+        self.lock().last_heard
+    }
+
+    /// Whether `id` was ever given out.
+    pub(super) fn was_taken(&self, id: u64) -> bool {
+        (1..self.next_id.load(Ordering::Relaxed)).contains(&id)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table<S>> {
+        // Nothing panics inside the lock but a sink could; the table itself is whole all the time.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// What an outcome from the wire means. The wire has been parsed once; of a modern result one member
+/// is looked up, a legacy one has none to look for.
+pub(super) fn classify(revision: Revision, method: &Method, outcome: Outcome) -> Answer {
+    let result = match outcome {
+        Ok(result) => result,
+        Err(error) => return Answer::Error(edge::lift_error(revision, error)),
+    };
+    if !result.is_object() {
+        return Answer::Invalid("its result is no object".to_owned());
+    }
+    if revision.is_modern() {
+        match scan::member(result.as_bytes(), "resultType") {
+            None | Some(br#""complete""#) => {}
+            Some(br#""input_required""#) => return Answer::InputRequired(result),
+            Some(br#""task""#) => return Answer::Task(result),
+            Some(other) => {
+                let other = String::from_utf8_lossy(other.get(..MAX_QUOTED).unwrap_or(other));
+                return Answer::Invalid(format!("its result has the unknown resultType {other}"));
+            }
+        }
+    }
+    Answer::Complete(edge::lift_result(revision, method, result))
+}
+
+/// How much of a peer's text an error quotes.
+const MAX_QUOTED: usize = 80;
 
 impl<S: CallSink> Default for Pending<S> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl<S> fmt::Debug for Pending<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").field("next_id", &self.next_id).finish_non_exhaustive()
     }
 }

@@ -68,3 +68,6 @@ pub trait HttpHandler: Send + Sync + 'static {
     /// Answers one request.
     fn handle(&self, request: HttpIn) -> Answering;
 }
+
+#[cfg(test)]
+mod tests;

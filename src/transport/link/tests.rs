@@ -96,7 +96,8 @@ async fn f08_a_large_frame_passes_and_its_memory_goes_with_it() {
 #[tokio::test]
 async fn f08_a_frame_beyond_the_limit_is_named_and_the_next_one_passes() {
     let (near, far) = tokio::io::duplex(4096);
-    let mut link = Link::new(near, tokio::io::sink(), LinkLimits { max_frame: 100, write_queue: 1 });
+    let mut link =
+        Link::new(near, tokio::io::sink(), LinkLimits { max_frame: 100, write_queue: 1 });
     let _feed = spawn_named("feed", async move {
         let mut far = far;
         let bytes = [vec![b'x'; 5000], b"\n{}\n".to_vec()].concat();
@@ -169,7 +170,7 @@ async fn a_dead_peer_ends_the_writer() {
 
 #[tokio::test]
 async fn a_head_read_before_comes_first() {
-    let head = Bytes::from_static(b"one\ntw");
+    let head = b"one\ntw";
     let mut link = Link::with_head(head, &b"o\n"[..], tokio::io::sink(), LIMITS);
     assert_eq!(frame(link.reader.next().await), "one");
     assert_eq!(frame(link.reader.next().await), "two");

@@ -1,21 +1,16 @@
-//! One upstream connection, with mcpx as its client: opening (probe or handshake), calls, list
-//! reading, cancellation, limits.
-//!
-//! Never knows processes, pools or hosts. Frames that answer a call in flight do not come here; see
-//! [`super::pending`].
+//! What goes into and comes out of an upstream session, as values.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::pending::{CallLimits, CallSink, Pending};
-use super::probe::Preference;
-use super::{Closed, Limit};
 use crate::protocol::Notice;
 use crate::protocol::era_record::{EraRecord, EraSource};
 use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::revision::Revision;
+use crate::protocol::session::Limit;
+use crate::protocol::session::pending::CallLimits;
+use crate::protocol::session::probe::Preference;
 
 /// What a connection is opened with.
 #[derive(Debug, Clone)]
@@ -57,7 +52,7 @@ pub struct OpeningTimings {
 /// A call in newest shape.
 #[derive(Debug)]
 pub struct Call<S> {
-    /// From [`Pending::take_id`].
+    /// From [`super::Pending::take_id`].
     pub id: u64,
     /// What is asked.
     pub method: Method,
@@ -78,7 +73,8 @@ pub struct Settled {
     pub revision: Revision,
     /// How the era became known (`probe`, `cache`, `forced`).
     pub source: EraSource,
-    /// To be remembered; `None` where force values ignore the cache.
+    /// To be remembered; `None` where a force value or a pin ignores the cache. The remembered record
+    /// itself where it was right, else a new one, without its time ([`EraRecord::learned_at`]).
     pub record: Option<EraRecord>,
     /// The cached era was wrong (`server.era.stale`).
     pub stale: bool,
@@ -124,7 +120,8 @@ pub enum OpenError {
     /// The link ended first.
     #[error("the connection ended during the handshake: {0}")]
     Closed(String),
-    /// The server ends its process on the probe; start it again and use `initialize` at once (F25 f).
+    /// The server ends its process on the probe; start it again with
+    /// [`EraRecord::ended_on_probe`] as what is remembered, so that `initialize` goes first (F25 f).
     #[error("the server ended on `server/discover`; it is to be started again without the probe")]
     RestartLegacy,
 }
@@ -164,7 +161,7 @@ pub enum UpstreamEvent {
     Settled(Settled),
     /// The opening failed; the link is of no more use.
     OpenFailed(OpenError),
-    /// `tools/list` was read (asked by [`UpstreamSession::read_tools`] or after a list_changed).
+    /// `tools/list` was read (asked by [`super::UpstreamSession::read_tools`] or after a list_changed).
     Tools(Result<ListRead, String>),
     /// The upstream says its tools changed; the session reads them again by itself, single flight.
     ToolsChanged,
@@ -172,74 +169,4 @@ pub enum UpstreamEvent {
     Log(RawJson),
     /// It did not answer a liveness check within its limit (P-13): restart it.
     Wedged(Limit),
-}
-
-/// See the module.
-#[derive(Debug)]
-pub struct UpstreamSession<S> {
-    _pending: Arc<Pending<S>>,
-}
-
-impl<S: CallSink> UpstreamSession<S> {
-    /// A connection that is not open yet; nothing is sent before [`Self::open`].
-    pub fn new(_config: UpstreamConfig, pending: Arc<Pending<S>>) -> Self {
-        Self { _pending: pending }
-    }
-
-    /// The link is up: sends the first request of the opening.
-    pub fn open(&mut self, _now: Instant) {
-        todo!()
-    }
-
-    /// A frame that [`Pending::resolve`] gave back.
-    pub fn handle_frame(&mut self, _now: Instant, _frame: &Bytes) {
-        todo!()
-    }
-
-    /// The upstream sent a frame beyond the link's limit: if a single call is in flight it ends with
-    /// `TooLarge`; otherwise the head of the frame tells which (F08).
-    pub fn handle_too_large(&mut self, _now: Instant, _head: &Bytes, _bytes: usize, _limit: usize) {
-        todo!()
-    }
-
-    /// The link ended; every pending call gets [`super::Answer::Lost`].
-    pub fn handle_closed(&mut self, _now: Instant, _closed: &Closed) {
-        todo!()
-    }
-
-    /// A deadline passed.
-    pub fn handle_timeout(&mut self, _now: Instant) {
-        todo!()
-    }
-
-    /// Sends a call; before the opening has settled it is held and sent then.
-    pub fn start_call(&mut self, _now: Instant, _call: Call<S>) {
-        todo!()
-    }
-
-    /// The caller gave up: forgets the call and tells the upstream as its revision asks (U-31).
-    /// A call that is unknown or answered already is ignored.
-    pub fn cancel(&mut self, _now: Instant, _id: u64, _reason: &str) {
-        todo!()
-    }
-
-    /// Reads `tools/list`, all pages; one reading at a time, asked again during it means once more.
-    pub fn read_tools(&mut self, _now: Instant) {
-        todo!()
-    }
-
-    /// Asks the server for a sign of life (`ping`, or `server/discover` to a modern one, U-32).
-    pub fn check_alive(&mut self, _now: Instant) {
-        todo!()
-    }
-
-    /// What to do next; `None` when nothing is left.
-    pub fn poll_output(&mut self) -> Option<UpstreamOutput> {
-        todo!()
-    }
-
-    /// When to call [`Self::handle_timeout`] at the latest.
-    pub fn poll_deadline(&self) -> Option<Instant> {
-        todo!()
-    }
 }

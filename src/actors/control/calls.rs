@@ -1,0 +1,152 @@
+//! Ops on tools: list and call, by namespace and name.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::super::catalog::{CatalogServer, Listing, ToolRecord};
+use super::super::dispatch::{self, Context, Told};
+use super::super::support::progress::ProgressSender;
+use super::super::upstreams::{CallWant, Caller, Reason};
+use super::refused;
+use crate::control::ApiError;
+use crate::control::types::{AskAnswer, CallRequest, FailureCode, NamespaceTools, ToolsAnswer};
+use crate::protocol::jsonrpc::{Method, Object, RawJson};
+use crate::protocol::model::tool_result;
+use crate::settings::mistake::hint;
+
+/// Who calls when no host does.
+fn caller(project: Option<&str>) -> Caller {
+    let project = project.map(|folder| Arc::from(PathBuf::from(folder)));
+    Caller { host: None, project, label: Arc::from("mcpx") }
+}
+
+pub(super) async fn tools(context: &Context, namespace: Option<&str>) -> Result<RawJson, ApiError> {
+    let wanted = |server: &Arc<CatalogServer>| {
+        namespace.is_none_or(|name| server.def.namespace == name || server.def.key == name)
+    };
+    let snapshot = context.catalog.snapshot();
+    let chosen: Vec<_> = snapshot.servers.iter().filter(|server| wanted(server)).collect();
+    if let Some(name) = namespace
+        && chosen.is_empty()
+    {
+        return Err(no_namespace(context, name));
+    }
+    // One server is waited for as long as it takes to start; of many, what is known is shown.
+    let mut reason = None;
+    match chosen.as_slice() {
+        [one] if one.listing == Listing::Never && namespace.is_some() => {
+            let listed = context.upstreams.list_now(&caller(None), &one.def.key).await;
+            reason = listed.err().map(|refused| refused.text);
+        }
+        many => {
+            let keys: Vec<Arc<str>> =
+                many.iter().map(|server| Arc::from(server.def.key.as_str())).collect();
+            context.upstreams.ensure_listed(&caller(None), &keys).await;
+        }
+    }
+    let snapshot = context.catalog.snapshot();
+    let namespaces = snapshot.servers.iter().filter(|server| wanted(server));
+    let namespaces = namespaces.map(|server| namespace_tools(server, reason.clone())).collect();
+    Ok(RawJson::write(&ToolsAnswer { namespaces }))
+}
+
+fn namespace_tools(server: &CatalogServer, failed: Option<String>) -> NamespaceTools {
+    let (listing, reason) = match &server.listing {
+        Listing::Never => ("never", failed),
+        Listing::Whole => ("whole", None),
+        Listing::Incomplete(why) => ("incomplete", Some(why.clone())),
+    };
+    NamespaceTools {
+        namespace: server.def.namespace.clone(),
+        server: server.def.key.clone(),
+        info: server.info.clone(),
+        listing: listing.to_owned(),
+        reason,
+        tools: server.tools.iter().map(|tool| tool.raw.clone()).collect(),
+    }
+}
+
+fn no_namespace(context: &Context, name: &str) -> ApiError {
+    let snapshot = context.catalog.snapshot();
+    let names: Vec<&str> =
+        snapshot.servers.iter().map(|server| server.def.namespace.as_str()).collect();
+    let text = format!("there is no namespace `{name}`; {}", hint(name, names));
+    ApiError::new(FailureCode::NotFound, text)
+}
+
+/// The result as the upstream gave it, `isError` included (D-03).
+pub(super) async fn call(
+    context: &Context,
+    wanted: CallRequest,
+    progress: Option<ProgressSender>,
+) -> Result<RawJson, ApiError> {
+    let caller = caller(wanted.project.as_deref());
+    let (server, tool) = find(context, &caller, &wanted).await?;
+    let mut params = Object::new();
+    params.set("name", RawJson::write(&tool.name));
+    params.set("arguments", wanted.arguments.unwrap_or_else(RawJson::empty_object));
+    let want = CallWant {
+        server: Arc::from(server.def.key.as_str()),
+        caller,
+        method: Method::known("tools/call"),
+        params: params.write(),
+        progress,
+        repeatable: tool.repeatable,
+    };
+    let answered = context.upstreams.call(want).await;
+    let what = format!("tool `{}` of server `{}`", tool.name, server.def.key);
+    match dispatch::answer_outcome(&what, answered) {
+        Ok(Ok(result)) => Ok(result),
+        Ok(Err(error)) => {
+            let text = format!("{what} answered with an error: {} ({})", error.message, error.code);
+            Err(ApiError::new(FailureCode::Upstream, text))
+        }
+        Err(told) => Err(told_error(told)),
+    }
+}
+
+fn told_error(told: Told) -> ApiError {
+    let code = match told.reason {
+        Reason::Busy => FailureCode::Busy,
+        Reason::Timeout => FailureCode::Timeout,
+        Reason::Unavailable => FailureCode::Unavailable,
+        Reason::OutcomeUnknown => FailureCode::OutcomeUnknown,
+    };
+    ApiError::new(code, told.text).with_reason(told.reason.as_str())
+}
+
+/// The result with a flag beside it that is up for whatever failed, on either side (D-04).
+pub(super) async fn ask(
+    context: &Context,
+    wanted: CallRequest,
+    progress: Option<ProgressSender>,
+) -> Result<RawJson, ApiError> {
+    let result = call(context, wanted, progress).await?;
+    Ok(RawJson::write(&AskAnswer { failed: tool_result::is_error(&result), result }))
+}
+
+async fn find(
+    context: &Context,
+    caller: &Caller,
+    wanted: &CallRequest,
+) -> Result<(Arc<CatalogServer>, Arc<ToolRecord>), ApiError> {
+    let mut server = namespace(context, &wanted.namespace)?;
+    if server.listing == Listing::Never {
+        context.upstreams.list_now(caller, &server.def.key).await.map_err(refused)?;
+        server = namespace(context, &wanted.namespace)?;
+    }
+    let found = server.tools.iter().find(|tool| tool.name == wanted.tool).cloned();
+    let tool = found.ok_or_else(|| {
+        let names: Vec<&str> = server.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let text =
+            format!("`{}` has no tool `{}`; {}", wanted.namespace, wanted.tool, hint(&wanted.tool, names));
+        ApiError::new(FailureCode::NotFound, text)
+    })?;
+    Ok((server, tool))
+}
+
+fn namespace(context: &Context, name: &str) -> Result<Arc<CatalogServer>, ApiError> {
+    let snapshot = context.catalog.snapshot();
+    let found = snapshot.servers.iter().find(|server| server.def.namespace == name);
+    found.cloned().ok_or_else(|| no_namespace(context, name))
+}

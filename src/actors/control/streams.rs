@@ -1,0 +1,207 @@
+//! Ops that answer with a stream: events, logs that are followed, calls with progress.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::super::dispatch::Context;
+use super::super::events::Event;
+use super::super::support::{progress, task};
+use super::sse::{self, EventSender};
+use super::{calls, servers};
+use crate::control::types::{
+    CallRequest, EventView, EventsAnswer, LogLine, Missed, stream as names,
+};
+use crate::control::{ApiError, OpCall};
+use crate::protocol::jsonrpc::RawJson;
+use crate::transport::stdio::ring::StderrRing;
+
+/// The stream that an op wants to be answered with; `None` where it wants one answer.
+pub(super) fn open(
+    context: &Arc<Context>,
+    call: &OpCall,
+) -> Option<Result<mpsc::Receiver<Bytes>, ApiError>> {
+    if !call.streams() {
+        return None;
+    }
+    let (sender, receiver) = sse::channel();
+    let context = Arc::clone(context);
+    match call.clone() {
+        OpCall::Events { .. } => {
+            task::spawn(events(context, sender));
+        }
+        OpCall::Logs { server, lines, .. } => {
+            if let Some(name) = &server
+                && let Err(error) = servers::find(&context, name)
+            {
+                return Some(Err(error));
+            }
+            task::spawn(logs(context, server, lines, sender));
+        }
+        OpCall::Call(wanted) => {
+            task::spawn(call_with_progress(context, wanted, false, sender));
+        }
+        OpCall::Ask(wanted) => {
+            task::spawn(call_with_progress(context, wanted, true, sender));
+        }
+        _ => return None,
+    }
+    Some(Ok(receiver))
+}
+
+fn view(event: &Event) -> EventView {
+    EventView {
+        seq: event.seq,
+        at: event.at,
+        kind: event.kind.to_owned(),
+        server: event.server.clone(),
+        instance: event.instance.clone(),
+        host: event.host.clone(),
+        text: event.text.clone(),
+    }
+}
+
+/// The kept events, for those who do not follow.
+pub(super) fn events_so_far(context: &Context) -> RawJson {
+    let (kept, _) = context.events.listen(0);
+    RawJson::write(&EventsAnswer { events: kept.iter().map(|event| view(event)).collect() })
+}
+
+async fn events(context: Arc<Context>, sender: EventSender) {
+    let (kept, mut feed) = context.events.listen(0);
+    for event in kept {
+        if !sender.send(names::EVENT, &view(&event)).await {
+            return;
+        }
+    }
+    loop {
+        let next = tokio::select! {
+            next = feed.recv() => next,
+            () = sender.closed() => return,
+        };
+        let sent = match next {
+            Ok(event) => sender.send(names::EVENT, &view(&event)).await,
+            Err(RecvError::Lagged(missed)) => sender.send(names::MISSED, &Missed { missed }).await,
+            Err(RecvError::Closed) => return,
+        };
+        if !sent {
+            return;
+        }
+    }
+}
+
+/// Follows the rings of all instances, and of those that start meanwhile.
+async fn logs(
+    context: Arc<Context>,
+    server: Option<String>,
+    lines: Option<usize>,
+    sender: EventSender,
+) {
+    let (_, mut feed) = context.events.listen(u64::MAX);
+    let mut following: HashMap<(String, u64), ()> = HashMap::new();
+    let mut followers = JoinSet::new();
+    let tail = lines.unwrap_or(context.settings().cli.log_lines);
+    loop {
+        for (key, instance, ring) in rings(&context, server.as_deref()).await {
+            if following.insert((key.clone(), instance), ()).is_none() {
+                followers.spawn(follow(key, instance, ring, tail, sender.clone()));
+            }
+        }
+        // Another instance announces itself by an event; nothing is polled.
+        loop {
+            tokio::select! {
+                () = sender.closed() => return,
+                event = feed.recv() => match event {
+                    Ok(event) if event.kind.starts_with("server.") => break,
+                    Ok(_) => {}
+                    Err(RecvError::Lagged(_)) => break,
+                    Err(RecvError::Closed) => return,
+                },
+            }
+        }
+    }
+}
+
+async fn rings(context: &Context, server: Option<&str>) -> Vec<(String, u64, StderrRing)> {
+    let settings = context.settings();
+    let mut rings = Vec::new();
+    for def in &settings.servers {
+        let wanted = server.is_none_or(|name| def.key == name || def.namespace == name);
+        if wanted && let Ok(logs) = context.upstreams.logs(&def.key, 0).await {
+            rings.extend(logs.into_iter().map(|log| (def.key.clone(), log.instance, log.ring)));
+        }
+    }
+    rings
+}
+
+async fn follow(
+    server: String,
+    instance: u64,
+    ring: StderrRing,
+    tail: usize,
+    sender: EventSender,
+) {
+    let mut next = ring.before_last(tail);
+    loop {
+        let lines = ring.since(next);
+        if lines.missed > 0
+            && !sender.send(names::MISSED, &Missed { missed: lines.missed }).await
+        {
+            return;
+        }
+        for text in lines.lines {
+            let line = LogLine { server: server.clone(), instance, text };
+            if !sender.send(names::LINE, &line).await {
+                return;
+            }
+        }
+        next = lines.next;
+        tokio::select! {
+            () = ring.changed(next) => {}
+            () = sender.closed() => return,
+        }
+    }
+}
+
+/// Progress first, in order, then the result or the error. A reader that goes away cancels the call.
+async fn call_with_progress(
+    context: Arc<Context>,
+    wanted: CallRequest,
+    told_apart: bool,
+    sender: EventSender,
+) {
+    let (notes_in, notes) = progress::channel(context.settings().call.progress_queue);
+    let answer = async {
+        if told_apart {
+            calls::ask(&context, wanted, Some(notes_in)).await
+        } else {
+            calls::call(&context, wanted, Some(notes_in)).await
+        }
+    };
+    let mut answer = Box::pin(answer);
+    let answered = loop {
+        tokio::select! {
+            biased;
+            answered = &mut answer => break answered,
+            () = sender.closed() => return,
+            note = notes.next() => {
+                if !sender.send(names::PROGRESS, &note).await {
+                    return;
+                }
+            }
+        }
+    };
+    while let Some(note) = notes.try_next() {
+        if !sender.send(names::PROGRESS, &note).await {
+            return;
+        }
+    }
+    match answered {
+        Ok(result) => sender.send(names::RESULT, &result).await,
+        Err(error) => sender.send(names::ERROR, &error).await,
+    };
+}

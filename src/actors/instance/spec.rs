@@ -1,0 +1,166 @@
+//! From a server's definition to a running process: references, environment, folder (F34).
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+
+use super::Shop;
+use super::connect::Connected;
+use crate::protocol::session::Limit;
+use crate::settings::references::{Reference, expand, references};
+use crate::settings::{Scope, ServerDef, Settings};
+use crate::transport::link::LinkLimits;
+use crate::transport::stdio::child::SpawnSpec;
+use crate::transport::stdio::ring::RingLimits;
+
+/// A future of something looked up.
+pub type Looking<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Where variables, commands and folders are looked up.
+pub trait Surroundings: fmt::Debug + Send + Sync + 'static {
+    /// The environment every child starts from: clean, with the PATH of a login shell.
+    fn base(&self) -> Looking<'_, Vec<(OsString, OsString)>>;
+    /// A variable of the daemon's environment, else of the login environment.
+    fn variable(&self, name: &str) -> Looking<'_, Option<OsString>>;
+    /// What a shell command prints, without the line break at its end.
+    fn command<'a>(&'a self, text: &'a str) -> Looking<'a, Result<String, String>>;
+    /// The user's home: where servers run that have no other folder.
+    fn home(&self) -> PathBuf;
+}
+
+/// Why there is no connection.
+#[derive(Debug, Clone)]
+pub struct NotStarted {
+    /// One sentence without a full stop.
+    pub text: String,
+    /// Trying again without a change is pointless.
+    pub permanent: bool,
+}
+
+impl NotStarted {
+    /// A mistake in the configuration, or something it refers to that is missing.
+    fn mistake(text: impl Into<String>) -> Self {
+        Self { text: text.into(), permanent: true }
+    }
+}
+
+/// Starts what `def` says for a caller in `project`, within `process.spawn_timeout`.
+pub(super) async fn start(
+    shop: &Shop,
+    def: &ServerDef,
+    project: Option<&Path>,
+    settings: &Settings,
+) -> Result<Connected, NotStarted> {
+    let limit = settings.process.spawn;
+    let prepared = tokio::time::timeout(limit, prepare(&*shop.around, def, project, settings));
+    let spec = prepared.await.map_err(|_| {
+        let limit = Limit::time("process.spawn_timeout", limit);
+        NotStarted {
+            text: format!(
+                "its start was not prepared within {} (setting {}): a `${{cmd:…}}` or the login \
+                 shell took too long",
+                limit.value, limit.setting,
+            ),
+            permanent: false,
+        }
+    })??;
+    shop.connect
+        .connect(&spec)
+        .map_err(|error| NotStarted { permanent: error.is_permanent(), text: error.to_string() })
+}
+
+/// The process that `def` describes.
+async fn prepare(
+    around: &dyn Surroundings,
+    def: &ServerDef,
+    project: Option<&Path>,
+    settings: &Settings,
+) -> Result<SpawnSpec, NotStarted> {
+    let mut command = Vec::with_capacity(def.command.len());
+    for (index, part) in def.command.iter().enumerate() {
+        command.push(expanded(around, &format!("command[{index}]"), part).await?.into());
+    }
+    if command.is_empty() {
+        return Err(NotStarted::mistake("its `command` is empty"));
+    }
+    let program = command.remove(0);
+    let mut env = around.base().await;
+    for (name, text) in &def.env {
+        let value = expanded(around, &format!("env.{name}"), text).await?;
+        env.retain(|(known, _)| known != name.as_str());
+        env.push((name.into(), value.into()));
+    }
+    let cwd = match &def.cwd {
+        Some(text) => Some(expanded(around, "cwd", text).await?),
+        None => None,
+    };
+    Ok(SpawnSpec {
+        label: def.key.clone(),
+        program,
+        args: command,
+        env,
+        cwd: folder(def, project, cwd.as_deref(), &around.home()),
+        link: LinkLimits {
+            max_frame: settings.link.max_frame,
+            // A permit always finds room: a call and its cancellation, and what the session itself
+            // has to say.
+            write_queue: settings.link.write_queue.max(settings.pool.in_flight.saturating_mul(2)),
+        },
+        stderr: RingLimits {
+            lines: settings.process.stderr_lines,
+            line_bytes: settings.process.stderr_line_bytes,
+            log_rate: settings.process.stderr_log_rate,
+        },
+    })
+}
+
+/// Where it runs: relative to the project of its caller; what everybody shares, to the folder of the
+/// file that defines it; what has neither, at home.
+fn folder(def: &ServerDef, project: Option<&Path>, cwd: Option<&str>, home: &Path) -> PathBuf {
+    let base = match (def.scope, project) {
+        (Scope::Global, _) | (_, None) => None,
+        (_, Some(project)) => Some(project),
+    };
+    let defined = Some(def.base.as_path()).filter(|base| !def.builtin && !base.as_os_str().is_empty());
+    let base = base.or(defined).unwrap_or(home);
+    cwd.map_or_else(|| base.to_owned(), |cwd| base.join(cwd))
+}
+
+/// The text with its references replaced, in one pass.
+async fn expanded(
+    around: &dyn Surroundings,
+    what: &str,
+    text: &str,
+) -> Result<String, NotStarted> {
+    let mut values = Vec::new();
+    for reference in references(text) {
+        values.push(looked_up(around, reference).await);
+    }
+    let mut values = values.into_iter();
+    // Looked up in the order in which they stand.
+    expand(text, |_| values.next().unwrap_or(Ok(None)))
+        .map_err(|why| NotStarted::mistake(format!("`{what}`: {why}")))
+}
+
+async fn looked_up(
+    around: &dyn Surroundings,
+    reference: Reference<'_>,
+) -> Result<Option<String>, String> {
+    match reference {
+        Reference::Env(name) => match around.variable(name).await {
+            Some(value) => value
+                .into_string()
+                .map(Some)
+                .map_err(|_| format!("environment variable {name} is not valid UTF-8")),
+            None => Ok(None),
+        },
+        Reference::File(path) => tokio::fs::read_to_string(path)
+            .await
+            .map(|text| Some(text.trim_end_matches(['\r', '\n']).to_owned()))
+            .map_err(|error| format!("file {path}: {error}")),
+        Reference::Command(text) => {
+            around.command(text).await.map(Some).map_err(|why| format!("command `{text}`: {why}"))
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! One call, from finding a route to its outcome. Runs in the caller's task; no actor waits here.
+
+use std::time::Duration;
+
+use ractor::ActorRef;
+use tokio::sync::oneshot;
+
+use super::directory::{Lane, Lease, Route, RouteKey, ScopeKey, Server};
+use super::{PoolHandle, RouteAnswer};
+use crate::actors::instance::{InstanceMsg, Sink};
+use crate::actors::upstreams::{CallWant, Caller, Reason, Refused, Shared};
+use crate::protocol::session::pending::CallLimits;
+use crate::protocol::session::upstream::Call;
+use crate::protocol::session::{Answer, Limit};
+use crate::settings::Settings;
+use crate::settings::typed::PoolSettings;
+
+/// See [`crate::actors::upstreams::UpstreamsHandle::call`].
+pub async fn call(shared: &Shared, want: CallWant) -> Result<Answer, Refused> {
+    let settings = shared.settings();
+    let mut unwritten = 0;
+    let mut repeated = false;
+    // One number for all tries of this call, so that call scope means one call.
+    let mut number = None;
+    let mut scope = None;
+    loop {
+        let server = shared.server(&want.server)?;
+        let scope_key = ScopeKey::of(server.def.scope, &want.caller, || {
+            *number.get_or_insert_with(|| shared.next_number())
+        });
+        let key = RouteKey { scope: scope_key, lane: Lane::Shared };
+        if let ScopeKey::Call(call) = key.scope {
+            scope = Some(CallScope { pool: server.pool.clone(), call });
+        }
+        let leased = match server.routes.find(&key).and_then(|route| leased_now(&route)) {
+            Some(leased) => Some(leased),
+            None => find_route(&server, &key, &want, &settings.pool).await?,
+        };
+        let answer = match leased {
+            Some((id, lease)) => send(id, lease, &want, &settings).await,
+            // The server was replaced meanwhile: the directory knows the new generation.
+            None => Answer::Lost { written: false, why: "it was replaced".to_owned() },
+        };
+        match answer {
+            Answer::Lost { written: false, .. } if unwritten < settings.call.resend_limit => {
+                unwritten += 1;
+            }
+            Answer::Lost { written: true, .. } if want.repeatable && !repeated => repeated = true,
+            other => {
+                drop(scope);
+                return Ok(other);
+            }
+        }
+    }
+}
+
+/// A request id and the permit to use it.
+type Leased = (u64, Lease);
+
+fn leased_now(route: &Route) -> Option<Leased> {
+    let lease = route.try_lease()?;
+    Some((route.pending.take_id(), lease))
+}
+
+/// What a caller was waiting for when its time was up.
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    Start,
+    Permit,
+}
+
+/// Waits for a route and a permit within `pool.queue` and `pool.queue_timeout`. `None` where the
+/// server has been replaced.
+async fn find_route(
+    server: &Server,
+    key: &RouteKey,
+    want: &CallWant,
+    pool: &PoolSettings,
+) -> Result<Option<Leased>, Refused> {
+    let name = &server.def.key;
+    let Some(_place) = server.routes.queue(pool.queue) else {
+        let limit = Limit::count("pool.queue", pool.queue);
+        return Err(Refused {
+            reason: Reason::Busy,
+            text: format!(
+                "server `{name}` is busy: {} callers wait for it already, as many as the setting \
+                 pool.queue admits; try again later, or raise pool.queue or the server's `max`",
+                limit.value,
+            ),
+            limit: Some(limit),
+        });
+    };
+    let mut stage = Stage::Start;
+    let wait = wait_for_route(server, key, want, pool.queue_timeout, &mut stage);
+    match tokio::time::timeout(pool.queue_timeout, wait).await {
+        Ok(found) => found,
+        Err(_) => Err(too_late(name, stage, pool)),
+    }
+}
+
+fn too_late(name: &str, stage: Stage, pool: &PoolSettings) -> Refused {
+    let limit = Limit::time("pool.queue_timeout", pool.queue_timeout);
+    let text = match stage {
+        Stage::Start => format!(
+            "server `{name}` did not become ready within {} (setting pool.queue_timeout); \
+             `mcpx status {name}` shows what it is doing",
+            limit.value,
+        ),
+        Stage::Permit => format!(
+            "server `{name}` was busy for {} (setting pool.queue_timeout): each of its instances \
+             had {} calls in flight (setting pool.in_flight); raise the server's `max` or try again",
+            limit.value, pool.in_flight,
+        ),
+    };
+    Refused { reason: Reason::Timeout, text, limit: Some(limit) }
+}
+
+async fn wait_for_route(
+    server: &Server,
+    key: &RouteKey,
+    want: &CallWant,
+    limit: Duration,
+    stage: &mut Stage,
+) -> Result<Option<Leased>, Refused> {
+    let mut crowd_told = false;
+    loop {
+        // Listened to before looking, so that no route added in between is missed.
+        let added = server.routes.added();
+        let Some(route) = server.routes.find(key) else {
+            *stage = Stage::Start;
+            match server.pool.get_route(key, &want.caller, limit).await {
+                RouteAnswer::Ready => continue,
+                RouteAnswer::Moved => return Ok(None),
+                RouteAnswer::Refused(refused) => return Err(refused),
+            }
+        };
+        *stage = Stage::Permit;
+        if !crowd_told && server.def.max > 1 {
+            crowd_told = true;
+            server.pool.crowded(key, &want.caller);
+        }
+        tokio::select! {
+            lease = route.lease() => if let Some(lease) = lease {
+                return Ok(Some((route.pending.take_id(), lease)));
+            },
+            () = added => {}
+        }
+    }
+}
+
+/// Hands the call to the instance and waits for its outcome.
+async fn send(id: u64, lease: Lease, want: &CallWant, settings: &Settings) -> Answer {
+    let (reply, outcome) = oneshot::channel();
+    let call = Call {
+        id,
+        method: want.method.clone(),
+        params: want.params.clone(),
+        wants_progress: want.progress.is_some(),
+        limits: CallLimits { idle: settings.call.idle, total: settings.call.total },
+        sink: Sink::new(reply, want.progress.clone()),
+    };
+    let mut guard = InFlight { id, actor: lease.actor().clone(), done: false };
+    // A dead instance gives the call back, and its sink says that it was not written.
+    let _ = guard.actor.cast(InstanceMsg::Call { call });
+    let answer = outcome.await.unwrap_or_else(|_| Answer::Lost {
+        written: true,
+        why: "the part of mcpx that held the call ended".to_owned(),
+    });
+    guard.done = true;
+    drop(lease);
+    answer
+}
+
+/// Cancels the call if its caller's future falls before the outcome (F36).
+#[derive(Debug)]
+struct InFlight {
+    id: u64,
+    actor: ActorRef<InstanceMsg>,
+    done: bool,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if !self.done {
+            // With a dead instance the call is gone already.
+            let _ = self.actor.cast(InstanceMsg::Cancel { id: self.id });
+        }
+    }
+}
+
+/// Ends the instance of a call scope when the call is over, however it is over.
+#[derive(Debug)]
+struct CallScope {
+    pool: PoolHandle,
+    call: u64,
+}
+
+impl Drop for CallScope {
+    fn drop(&mut self) {
+        self.pool.call_ended(self.call);
+    }
+}
+
+/// Starts `server` for `caller` if it is not running, and waits until it is usable or refused: for
+/// reading its lists, not for a call. Gives the scope key, so that a call's can be ended.
+pub async fn wake(shared: &Shared, server: &Server, caller: &Caller) -> Result<ScopeKey, Refused> {
+    let scope = ScopeKey::of(server.def.scope, caller, || shared.next_number());
+    let key = RouteKey { scope, lane: Lane::Shared };
+    if server.routes.find(&key).is_none() {
+        let limit = shared.settings().pool.queue_timeout;
+        if let RouteAnswer::Refused(refused) = server.pool.get_route(&key, caller, limit).await {
+            return Err(refused);
+        }
+    }
+    Ok(key.scope)
+}

@@ -1,0 +1,332 @@
+//! Where callers find instances, without a message: every server with its routes.
+//!
+//! One table of servers, and in each entry one table of routes by scope key and lane. (Not a single
+//! table with all three in its key: a replaced definition is a new entry with routes of its own, so
+//! that one insertion sends every new call to the new generation while the old one drains, F33.)
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use dashmap::DashMap;
+use ractor::ActorRef;
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use super::PoolHandle;
+use crate::actors::instance::{InstanceId, InstanceMsg, Sink};
+use crate::actors::upstreams::{Caller, HostId};
+use crate::protocol::session::pending::Pending;
+use crate::settings::{Scope, ServerDef};
+
+/// Who shares an instance.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ScopeKey {
+    /// Everybody.
+    Global,
+    /// Everybody in this project folder.
+    Project(Arc<Path>),
+    /// Everybody who named no project.
+    NoProject,
+    /// One host session.
+    Session(HostId),
+    /// One call; the number is the call's own.
+    Call(u64),
+}
+
+impl ScopeKey {
+    /// The key of `caller` under `scope`. `call` numbers calls. Who has no session (the command line,
+    /// `/v1`) is served in session scope as in call scope.
+    pub fn of(scope: Scope, caller: &Caller, call: impl FnOnce() -> u64) -> Self {
+        match (scope, caller.host, &caller.project) {
+            (Scope::Global, _, _) => Self::Global,
+            (Scope::Project, _, Some(project)) => Self::Project(Arc::clone(project)),
+            (Scope::Project, _, None) => Self::NoProject,
+            (Scope::Session, Some(host), _) => Self::Session(host),
+            (Scope::Session, None, _) | (Scope::Call, _, _) => Self::Call(call()),
+        }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Global => "global".to_owned(),
+            Self::Project(path) => format!("project {}", path.display()),
+            Self::NoProject => "no project".to_owned(),
+            Self::Session(HostId(host)) => format!("session {host}"),
+            Self::Call(number) => format!("call {number}"),
+        }
+    }
+}
+
+/// The second axis under a scope key (P-02).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Lane {
+    /// Callers of both eras together; the only lane of a server that does not `follow`.
+    Shared,
+}
+
+impl Lane {
+    /// For people.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+        }
+    }
+}
+
+/// Which instances may serve a call.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RouteKey {
+    /// Who shares them.
+    pub scope: ScopeKey,
+    /// For which callers they were opened.
+    pub lane: Lane,
+}
+
+/// All servers. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Directory(Arc<DashMap<Arc<str>, Arc<Server>>>);
+
+/// One generation of one server.
+#[derive(Debug)]
+pub struct Server {
+    /// Its definition.
+    pub def: Arc<ServerDef>,
+    /// Who starts its instances.
+    pub pool: PoolHandle,
+    /// Those that may be used.
+    pub routes: Arc<Routes>,
+}
+
+impl Directory {
+    /// The present generation of `key`.
+    pub fn get(&self, key: &str) -> Option<Arc<Server>> {
+        self.0.get(key).map(|entry| Arc::clone(&entry))
+    }
+
+    /// Makes `server` the present generation.
+    pub fn insert(&self, server: Arc<Server>) {
+        self.0.insert(server.def.key.as_str().into(), server);
+    }
+
+    /// No more calls for `key`.
+    pub fn remove(&self, key: &str) {
+        self.0.remove(key);
+    }
+
+    /// All present generations, by key.
+    pub fn all(&self) -> Vec<Arc<Server>> {
+        let mut all: Vec<_> = self.0.iter().map(|entry| Arc::clone(&entry)).collect();
+        all.sort_by(|a, b| a.def.key.cmp(&b.def.key));
+        all
+    }
+}
+
+/// The routes of one generation of a server, and the places of those who wait for one.
+#[derive(Debug, Default)]
+pub struct Routes {
+    sets: DashMap<RouteKey, Vec<Arc<Route>>>,
+    added: Notify,
+    waiting: AtomicUsize,
+}
+
+impl Routes {
+    /// The least loaded route of `key`.
+    pub fn find(&self, key: &RouteKey) -> Option<Arc<Route>> {
+        let set = self.sets.get(key)?;
+        match set.as_slice() {
+            [only] => Some(Arc::clone(only)),
+            routes => routes.iter().min_by_key(|route| route.load.get()).cloned(),
+        }
+    }
+
+    /// Admits calls to an instance.
+    pub fn add(&self, key: RouteKey, route: Arc<Route>) {
+        self.sets.entry(key).or_default().push(route);
+        self.added.notify_waiters();
+    }
+
+    /// Admits no more calls to an instance; who waits for its permits looks for another route.
+    pub fn remove(&self, key: &RouteKey, instance: InstanceId) {
+        if let Some(mut set) = self.sets.get_mut(key) {
+            set.retain(|route| {
+                let goes = route.instance == instance;
+                if goes {
+                    route.permits.close();
+                }
+                !goes
+            });
+        }
+        self.sets.remove_if(key, |_, set| set.is_empty());
+    }
+
+    /// Resolves when a route was added after this call.
+    pub fn added(&self) -> Notified<'_> {
+        self.added.notified()
+    }
+
+    /// A place among at most `most` waiters (`pool.queue`).
+    pub fn queue(&self, most: usize) -> Option<Place<'_>> {
+        let place = Place(&self.waiting);
+        // Counted first, so that two who come together cannot both take the last place.
+        (self.waiting.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
+    }
+
+    /// How many callers wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+}
+
+/// A place in the queue of a server; given back when it falls.
+#[derive(Debug)]
+pub struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An instance that callers may use now.
+#[derive(Debug)]
+pub struct Route {
+    /// Which one.
+    pub instance: InstanceId,
+    /// Its calls in flight.
+    pub pending: Arc<Pending<Sink>>,
+    permits: Arc<Semaphore>,
+    load: Arc<Load>,
+}
+
+impl Route {
+    /// A route with `permits` calls in flight at most (`pool.in_flight`).
+    pub fn new(
+        instance: InstanceId,
+        pending: Arc<Pending<Sink>>,
+        permits: usize,
+        load: Arc<Load>,
+    ) -> Self {
+        Self { instance, pending, permits: Arc::new(Semaphore::new(permits.max(1))), load }
+    }
+
+    /// Whether anybody uses it or waits for it.
+    pub fn is_busy(&self) -> bool {
+        self.load.get() > 0 || !self.pending.is_empty()
+    }
+
+    /// A permit, if one is free.
+    pub fn try_lease(&self) -> Option<Lease> {
+        let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
+        Some(Lease::new(permit, &self.load))
+    }
+
+    /// A permit when one becomes free; `None` where the instance leaves. Cancel-safe.
+    pub async fn lease(&self) -> Option<Lease> {
+        // Counted while waiting, so that waiters spread over the instances of a key.
+        let waiting = Counted::new(&self.load);
+        let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
+        drop(waiting);
+        Some(Lease::new(permit, &self.load))
+    }
+}
+
+/// How many callers an instance has. Shared by its route, its callers and its pool.
+#[derive(Debug)]
+pub struct Load {
+    callers: AtomicUsize,
+    leaving: AtomicBool,
+    actor: ActorRef<InstanceMsg>,
+}
+
+impl Load {
+    /// Nobody yet.
+    pub const fn new(actor: ActorRef<InstanceMsg>) -> Self {
+        Self { callers: AtomicUsize::new(0), leaving: AtomicBool::new(false), actor }
+    }
+
+    /// How many there are.
+    pub fn get(&self) -> usize {
+        self.callers.load(Ordering::SeqCst)
+    }
+
+    /// From now on the last caller to go tells the instance; whether there is any.
+    pub fn leave(&self) -> bool {
+        self.leaving.store(true, Ordering::SeqCst);
+        self.get() > 0
+    }
+}
+
+#[derive(Debug)]
+struct Counted(Arc<Load>);
+
+impl Counted {
+    fn new(load: &Arc<Load>) -> Self {
+        load.callers.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(load))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let last = self.0.callers.fetch_sub(1, Ordering::SeqCst) == 1;
+        if last && self.0.leaving.load(Ordering::SeqCst) {
+            // A dead instance needs no telling.
+            let _ = self.0.actor.cast(InstanceMsg::Drained);
+        }
+    }
+}
+
+/// The right to have one call in flight on an instance; given back when it falls.
+#[derive(Debug)]
+pub struct Lease {
+    _permit: OwnedSemaphorePermit,
+    counted: Counted,
+}
+
+impl Lease {
+    fn new(permit: OwnedSemaphorePermit, load: &Arc<Load>) -> Self {
+        Self { _permit: permit, counted: Counted::new(load) }
+    }
+
+    /// The instance.
+    pub fn actor(&self) -> &ActorRef<InstanceMsg> {
+        &self.counted.0.actor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scope_keys_say_who_shares() {
+        let project: Arc<Path> = Path::new("/p").into();
+        let caller = |host, project: Option<&Arc<Path>>| Caller {
+            host,
+            project: project.cloned(),
+            label: "test".into(),
+        };
+        let somebody = caller(Some(HostId(7)), Some(&project));
+        let nobody = caller(None, None);
+        let of = |scope, caller| ScopeKey::of(scope, caller, || 9);
+        assert_eq!(of(Scope::Global, &somebody), ScopeKey::Global);
+        assert_eq!(of(Scope::Project, &somebody), ScopeKey::Project(project));
+        assert_eq!(of(Scope::Project, &nobody), ScopeKey::NoProject);
+        assert_eq!(of(Scope::Session, &somebody), ScopeKey::Session(HostId(7)));
+        assert_eq!(of(Scope::Session, &nobody), ScopeKey::Call(9));
+        assert_eq!(of(Scope::Call, &somebody), ScopeKey::Call(9));
+    }
+
+    #[test]
+    fn the_queue_is_bounded() {
+        let routes = Routes::default();
+        let place = routes.queue(1);
+        assert!(place.is_some());
+        assert!(routes.queue(1).is_none());
+        drop(place);
+        assert!(routes.queue(1).is_some());
+        assert_eq!(routes.waiting(), 0);
+    }
+}

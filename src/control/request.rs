@@ -1,0 +1,490 @@
+//! One op with its typed parameters, whichever way it was asked for: HTTP, MCP tool or command.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::ops::{Op, OpName, Param, ParamKind, Place};
+use super::route::{self, HttpParts};
+use super::types::{ApiError, CallRequest, FailureCode};
+use crate::protocol::jsonrpc::{Object, RawJson};
+
+/// An op to be executed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OpCall {
+    /// See [`OpName::Status`].
+    Status {
+        /// Only this server.
+        server: Option<String>,
+    },
+    /// See [`OpName::Restart`].
+    Restart {
+        /// Key or namespace.
+        server: String,
+    },
+    /// See [`OpName::Stop`].
+    Stop {
+        /// Key or namespace.
+        server: String,
+    },
+    /// See [`OpName::Start`].
+    Start {
+        /// Key or namespace.
+        server: String,
+    },
+    /// See [`OpName::Reload`].
+    Reload,
+    /// See [`OpName::Tools`].
+    Tools {
+        /// Only this one.
+        namespace: Option<String>,
+    },
+    /// See [`OpName::Call`].
+    Call(CallRequest),
+    /// See [`OpName::Ask`].
+    Ask(CallRequest),
+    /// See [`OpName::Logs`].
+    Logs {
+        /// Only this server.
+        server: Option<String>,
+        /// Lines of each instance.
+        lines: Option<usize>,
+        /// As a stream that goes on.
+        follow: bool,
+    },
+    /// See [`OpName::Events`].
+    Events {
+        /// As a stream that goes on.
+        follow: bool,
+    },
+    /// See [`OpName::SettingsGet`].
+    SettingsGet {
+        /// Only this setting or section.
+        key: Option<String>,
+    },
+    /// See [`OpName::SettingsSet`].
+    SettingsSet {
+        /// To be read by [`crate::settings::parse::read_changes`].
+        changes: Map<String, Json>,
+    },
+    /// See [`OpName::Config`].
+    Config,
+    /// See [`OpName::Protocol`].
+    Protocol,
+    /// See [`OpName::Health`].
+    Health,
+    /// See [`OpName::Doctor`].
+    Doctor {
+        /// Only this server.
+        server: Option<String>,
+    },
+    /// See [`OpName::Version`].
+    Version,
+    /// See [`OpName::Shutdown`].
+    Shutdown,
+}
+
+/// Parameters as JSON, by name.
+type Given = Vec<(&'static str, RawJson)>;
+
+impl OpCall {
+    /// Which op it is.
+    pub const fn name(&self) -> OpName {
+        match self {
+            Self::Status { .. } => OpName::Status,
+            Self::Restart { .. } => OpName::Restart,
+            Self::Stop { .. } => OpName::Stop,
+            Self::Start { .. } => OpName::Start,
+            Self::Reload => OpName::Reload,
+            Self::Tools { .. } => OpName::Tools,
+            Self::Call(_) => OpName::Call,
+            Self::Ask(_) => OpName::Ask,
+            Self::Logs { .. } => OpName::Logs,
+            Self::Events { .. } => OpName::Events,
+            Self::SettingsGet { .. } => OpName::SettingsGet,
+            Self::SettingsSet { .. } => OpName::SettingsSet,
+            Self::Config => OpName::Config,
+            Self::Protocol => OpName::Protocol,
+            Self::Health => OpName::Health,
+            Self::Doctor { .. } => OpName::Doctor,
+            Self::Version => OpName::Version,
+            Self::Shutdown => OpName::Shutdown,
+        }
+    }
+
+    /// Whether it is answered by a stream of events rather than by one answer.
+    pub const fn streams(&self) -> bool {
+        match self {
+            Self::Logs { follow, .. } | Self::Events { follow } => *follow,
+            Self::Call(call) | Self::Ask(call) => call.progress,
+            _ => false,
+        }
+    }
+
+    /// From the pieces of an HTTP request.
+    pub(super) fn of_http(
+        op: &'static Op,
+        path: &[(&str, String)],
+        query: &[(String, String)],
+        body: &[u8],
+    ) -> Result<Self, ApiError> {
+        let mut given = Given::new();
+        for (name, text) in path.iter().map(|(name, text)| (*name, text)) {
+            take_text(op, Place::Path, name, text, &mut given)?;
+        }
+        for (name, text) in query {
+            take_text(op, Place::Query, name, text, &mut given)?;
+        }
+        if !body.trim_ascii().is_empty() {
+            let body = RawJson::parse(body.to_vec().into())
+                .map_err(|_| bad("the body is not JSON".to_owned()))?;
+            take_members(op, &[Place::Body], &body, &mut given)?;
+        }
+        Self::build(op, &given)
+    }
+
+    /// From the arguments of the op's MCP tool.
+    pub fn of_arguments(op: &'static Op, arguments: &RawJson) -> Result<Self, ApiError> {
+        let mut given = Given::new();
+        take_members(op, &[Place::Path, Place::Query, Place::Body], arguments, &mut given)?;
+        // A tool's answer is one answer; what may stream elsewhere does not here.
+        given.retain(|(name, _)| *name != "follow" && *name != "progress");
+        if op.name == OpName::Events {
+            given.push(("follow", RawJson::write(&false)));
+        }
+        Self::build(op, &given)
+    }
+
+    fn build(op: &'static Op, given: &Given) -> Result<Self, ApiError> {
+        for param in op.params.iter().filter(|param| param.required) {
+            if !given.iter().any(|(name, _)| *name == param.name) {
+                return Err(bad(format!("`{}` is missing; {}", param.name, param.doc)));
+            }
+        }
+        let values = Values(given);
+        Ok(match op.name {
+            OpName::Status => Self::Status { server: values.text("server") },
+            OpName::Restart => Self::Restart { server: values.needed("server") },
+            OpName::Stop => Self::Stop { server: values.needed("server") },
+            OpName::Start => Self::Start { server: values.needed("server") },
+            OpName::Reload => Self::Reload,
+            OpName::Tools => Self::Tools { namespace: values.text("namespace") },
+            OpName::Call => Self::Call(values.call()),
+            OpName::Ask => Self::Ask(values.call()),
+            OpName::Logs => Self::Logs {
+                server: values.text("server"),
+                lines: values.read("lines"),
+                follow: values.read("follow").unwrap_or(false),
+            },
+            OpName::Events => Self::Events { follow: values.read("follow").unwrap_or(true) },
+            OpName::SettingsGet => Self::SettingsGet { key: values.text("key") },
+            OpName::SettingsSet => {
+                Self::SettingsSet { changes: values.read("settings").unwrap_or_default() }
+            }
+            OpName::Config => Self::Config,
+            OpName::Protocol => Self::Protocol,
+            OpName::Health => Self::Health,
+            OpName::Doctor => Self::Doctor { server: values.text("server") },
+            OpName::Version => Self::Version,
+            OpName::Shutdown => Self::Shutdown,
+        })
+    }
+
+    /// The HTTP request that asks for it.
+    pub fn to_http(&self) -> HttpParts {
+        route::compose(self.name().row(), &self.given())
+    }
+
+    fn given(&self) -> Given {
+        let mut given = Given::new();
+        let mut put = |name: &'static str, value: Option<RawJson>| {
+            given.extend(value.map(|value| (name, value)));
+        };
+        let text = |text: &Option<String>| text.as_ref().map(RawJson::write);
+        match self {
+            Self::Status { server } | Self::Doctor { server } => put("server", text(server)),
+            Self::Restart { server } | Self::Stop { server } | Self::Start { server } => {
+                put("server", Some(RawJson::write(server)));
+            }
+            Self::Tools { namespace } => put("namespace", text(namespace)),
+            Self::Call(call) | Self::Ask(call) => {
+                put("namespace", Some(RawJson::write(&call.namespace)));
+                put("tool", Some(RawJson::write(&call.tool)));
+                put("arguments", call.arguments.clone());
+                put("project", text(&call.project));
+                put("progress", call.progress.then(|| RawJson::write(&true)));
+            }
+            Self::Logs { server, lines, follow } => {
+                put("server", text(server));
+                put("lines", lines.as_ref().map(RawJson::write));
+                put("follow", Some(RawJson::write(follow)));
+            }
+            Self::Events { follow } => put("follow", Some(RawJson::write(follow))),
+            Self::SettingsGet { key } => put("key", text(key)),
+            Self::SettingsSet { changes } => put("settings", Some(RawJson::write(changes))),
+            Self::Reload
+            | Self::Config
+            | Self::Protocol
+            | Self::Health
+            | Self::Version
+            | Self::Shutdown => {}
+        }
+        given
+    }
+}
+
+/// Reads checked parameters.
+struct Values<'a>(&'a Given);
+
+impl Values<'_> {
+    fn raw(&self, name: &str) -> Option<&RawJson> {
+        self.0.iter().find(|(given, _)| *given == name).map(|(_, value)| value)
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(&self, name: &str) -> Option<T> {
+        self.raw(name)?.read().ok()
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.read(name).filter(|text: &String| !text.is_empty())
+    }
+
+    /// A required text: [`OpCall::build`] has made sure of it.
+    fn needed(&self, name: &str) -> String {
+        self.read(name).unwrap_or_default()
+    }
+
+    fn call(&self) -> CallRequest {
+        CallRequest {
+            namespace: self.needed("namespace"),
+            tool: self.needed("tool"),
+            arguments: self.raw("arguments").cloned(),
+            project: self.text("project"),
+            progress: self.read("progress").unwrap_or(false),
+        }
+    }
+}
+
+fn bad(text: String) -> ApiError {
+    ApiError::new(FailureCode::BadRequest, text)
+}
+
+fn param_of(op: &'static Op, places: &[Place], name: &str) -> Result<&'static Param, ApiError> {
+    let here = |param: &&Param| places.contains(&param.place);
+    op.params.iter().filter(here).find(|param| param.name == name).ok_or_else(|| {
+        let names: Vec<_> = op.params.iter().filter(here).map(|param| param.name).collect();
+        let hint = if names.is_empty() {
+            "none is taken".to_owned()
+        } else {
+            crate::settings::mistake::hint(name, names)
+        };
+        bad(format!("unknown parameter `{name}` of {}; {hint}", op.id))
+    })
+}
+
+fn take_text(
+    op: &'static Op,
+    place: Place,
+    name: &str,
+    text: &str,
+    given: &mut Given,
+) -> Result<(), ApiError> {
+    let param = param_of(op, &[place], name)?;
+    let value = match param.kind {
+        ParamKind::Text => RawJson::write(text),
+        ParamKind::Switch => match text {
+            // A name without a value is a switch that is on.
+            "" | "true" | "1" => RawJson::write(&true),
+            "false" | "0" => RawJson::write(&false),
+            _ => return Err(bad(format!("`{name}` is true or false, not {text:?}"))),
+        },
+        ParamKind::Count => {
+            let count: u64 = text
+                .parse()
+                .map_err(|_| bad(format!("`{name}` is a whole number, not {text:?}")))?;
+            RawJson::write(&count)
+        }
+        ParamKind::Object => return Err(bad(format!("`{name}` belongs into the body"))),
+    };
+    put(param, value, given)
+}
+
+fn take_members(
+    op: &'static Op,
+    places: &[Place],
+    object: &RawJson,
+    given: &mut Given,
+) -> Result<(), ApiError> {
+    let members = Object::read(object).map_err(|_| bad("an object is expected".to_owned()))?;
+    for (name, value) in members.iter() {
+        let param = param_of(op, places, name)?;
+        let fits = match param.kind {
+            ParamKind::Text => value.read::<String>().is_ok(),
+            ParamKind::Switch => value.read::<bool>().is_ok(),
+            ParamKind::Count => value.read::<u64>().is_ok(),
+            ParamKind::Object => value.is_object(),
+        };
+        if value.is_null() && !param.required {
+            continue;
+        }
+        if !fits {
+            return Err(bad(format!("`{name}` is {}", kind_phrase(param.kind))));
+        }
+        put(param, value.clone(), given)?;
+    }
+    Ok(())
+}
+
+fn put(param: &'static Param, value: RawJson, given: &mut Given) -> Result<(), ApiError> {
+    if given.iter().any(|(name, _)| *name == param.name) {
+        return Err(bad(format!("`{}` is given twice", param.name)));
+    }
+    given.push((param.name, value));
+    Ok(())
+}
+
+const fn kind_phrase(kind: ParamKind) -> &'static str {
+    match kind {
+        ParamKind::Text => "text",
+        ParamKind::Switch => "true or false",
+        ParamKind::Count => "a whole number from 0",
+        ParamKind::Object => "an object",
+    }
+}
+
+/// The JSON schema of a parameter.
+pub fn param_schema(param: &Param) -> Json {
+    let mut schema = match param.kind {
+        ParamKind::Text => json!({"type": "string"}),
+        ParamKind::Switch => json!({"type": "boolean"}),
+        ParamKind::Count => json!({"type": "integer", "minimum": 0}),
+        ParamKind::Object => json!({"type": "object"}),
+    };
+    if let Some(members) = schema.as_object_mut() {
+        members.insert("description".to_owned(), param.doc.into());
+    }
+    schema
+}
+
+/// The input schema of an op's MCP tool; the closed empty object where it takes nothing (H-52).
+pub fn input_schema(op: &Op) -> Json {
+    let taken = |param: &&Param| param.name != "follow" && param.name != "progress";
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), "object".into());
+    let properties: Map<String, Json> = op
+        .params
+        .iter()
+        .filter(taken)
+        .map(|param| (param.name.to_owned(), param_schema(param)))
+        .collect();
+    if !properties.is_empty() {
+        schema.insert("properties".to_owned(), properties.into());
+    }
+    let required: Vec<_> =
+        op.params.iter().filter(taken).filter(|param| param.required).map(|p| p.name).collect();
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), required.into());
+    }
+    schema.insert("additionalProperties".to_owned(), false.into());
+    schema.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::OPS;
+
+    /// One call of each op with every parameter set.
+    pub(in crate::control) fn samples() -> Vec<OpCall> {
+        let server = || Some("a b/ü".to_owned());
+        let call = CallRequest {
+            namespace: "n".to_owned(),
+            tool: "t".to_owned(),
+            arguments: Some(
+                RawJson::parse("{\"big\":1e2,\"n\":12345678901234567890}".into()).unwrap(),
+            ),
+            project: Some("/p".to_owned()),
+            progress: true,
+        };
+        let changes = json!({"call.idle_timeout": "2m", "x": null}).as_object().unwrap().clone();
+        vec![
+            OpCall::Status { server: server() },
+            OpCall::Restart { server: "a b/ü".to_owned() },
+            OpCall::Stop { server: "%41&".to_owned() },
+            OpCall::Start { server: "x?y#z".to_owned() },
+            OpCall::Reload,
+            OpCall::Tools { namespace: server() },
+            OpCall::Call(call.clone()),
+            OpCall::Ask(call),
+            OpCall::Logs { server: server(), lines: Some(3), follow: true },
+            OpCall::Events { follow: false },
+            OpCall::SettingsGet { key: Some("call.idle_timeout".to_owned()) },
+            OpCall::SettingsSet { changes },
+            OpCall::Config,
+            OpCall::Protocol,
+            OpCall::Health,
+            OpCall::Doctor { server: None },
+            OpCall::Version,
+            OpCall::Shutdown,
+        ]
+    }
+
+    #[test]
+    fn every_op_survives_http() {
+        let samples = samples();
+        assert_eq!(samples.len(), OPS.len());
+        for call in samples {
+            let http = call.to_http();
+            let back = route::resolve(http.verb.as_str(), &http.path, http.query(), &http.body);
+            assert_eq!(back, Ok(call));
+        }
+    }
+
+    #[test]
+    fn arguments_pass_as_written() {
+        let body = br#"{"namespace":"n","tool":"t","arguments":{"a":1.0,"a":2e1,"b":"\ud800"}}"#;
+        let call = route::resolve("POST", "/v1/call", None, body).unwrap();
+        let OpCall::Call(call) = call else { panic!("{call:?}") };
+        assert_eq!(call.arguments.unwrap().as_str(), r#"{"a":1.0,"a":2e1,"b":"\ud800"}"#);
+    }
+
+    #[test]
+    fn wrong_parameters_are_refused_by_name() {
+        let refuse = |verb: &str, path: &str, query: Option<&str>, body: &str| {
+            let error = route::resolve(verb, path, query, body.as_bytes()).unwrap_err();
+            assert_eq!(error.error.code, FailureCode::BadRequest);
+            error.error.message
+        };
+        let message = refuse("GET", "/v1/logs", Some("sever=a"), "");
+        assert_eq!(message, "unknown parameter `sever` of logs; did you mean `server`?");
+        assert!(refuse("GET", "/v1/logs", Some("lines=x"), "").contains("whole number"));
+        assert!(refuse("GET", "/v1/logs", Some("lines=1&lines=2"), "").contains("twice"));
+        assert!(refuse("POST", "/v1/call", None, "{\"tool\":\"t\"}").contains("`namespace`"));
+        assert!(refuse("POST", "/v1/call", None, "[]").contains("object"));
+        assert!(refuse("POST", "/v1/call", None, "{").contains("not JSON"));
+        let message = refuse(
+            "POST",
+            "/v1/call",
+            None,
+            "{\"namespace\":\"n\",\"tool\":\"t\",\"arguments\":[]}",
+        );
+        assert_eq!(message, "`arguments` is an object");
+        assert!(refuse("POST", "/v1/reload", None, "{\"x\":1}").contains("none is taken"));
+    }
+
+    #[test]
+    fn an_op_tool_takes_the_same_parameters_and_never_streams() {
+        let op = OpName::Logs.row();
+        let arguments = RawJson::parse("{\"server\":\"a\",\"lines\":2}".into()).unwrap();
+        assert_eq!(
+            OpCall::of_arguments(op, &arguments),
+            Ok(OpCall::Logs { server: Some("a".to_owned()), lines: Some(2), follow: false })
+        );
+        let events = OpCall::of_arguments(OpName::Events.row(), &RawJson::empty_object()).unwrap();
+        assert!(!events.streams());
+        assert_eq!(
+            input_schema(OpName::Health.row()),
+            json!({"type": "object", "additionalProperties": false})
+        );
+        assert_eq!(input_schema(op)["properties"].as_object().unwrap().len(), 2);
+        assert_eq!(input_schema(OpName::Call.row())["required"], json!(["namespace", "tool"]));
+    }
+}

@@ -1,0 +1,267 @@
+//! One filled-in answer of each type: the examples of the `OpenAPI` description.
+
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+
+use super::types as t;
+use crate::protocol::era_record::{EraRecord, EraSource};
+use crate::protocol::jsonrpc::RawJson;
+
+/// Name and JSON of each.
+pub(super) fn answers() -> Vec<(&'static str, Json)> {
+    vec![
+        ("StatusAnswer", to_json(&status())),
+        ("ServerChanged", to_json(&server_changed())),
+        ("ReloadAnswer", to_json(&reload())),
+        ("ToolsAnswer", to_json(&tools())),
+        ("AskAnswer", to_json(&ask())),
+        ("LogsAnswer", to_json(&logs())),
+        ("EventsAnswer", to_json(&events())),
+        ("SettingsAnswer", to_json(&t::SettingsAnswer { settings: vec![setting()] })),
+        ("SettingsChanged", to_json(&settings_changed())),
+        ("ConfigAnswer", to_json(&config())),
+        ("ProtocolAnswer", to_json(&protocol())),
+        ("HealthAnswer", to_json(&health())),
+        ("DoctorAnswer", to_json(&doctor())),
+        ("VersionAnswer", to_json(&version())),
+        ("ShutdownAnswer", to_json(&t::ShutdownAnswer { pid: 4242 })),
+        ("ApiError", to_json(&error())),
+    ]
+}
+
+fn to_json(answer: &impl Serialize) -> Json {
+    serde_json::to_value(answer).unwrap_or(Json::Null)
+}
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+fn status() -> t::StatusAnswer {
+    t::StatusAnswer {
+        daemon: t::DaemonView {
+            version: text("0.1.0"),
+            pid: 4242,
+            uptime_ms: 60_000,
+            socket: text("/run/user/1000/mcpx/control.sock"),
+            state_dir: text("/home/me/.local/state/mcpx"),
+            memory: Some(9_000_000),
+            configuration: vec![text("config.toml:3:1: unknown key `call.idle`")],
+        },
+        servers: vec![t::ServerView {
+            server: text("github"),
+            namespace: text("github"),
+            state: t::ServerState::Backoff,
+            retry_in_ms: Some(2_000),
+            permanent: false,
+            reason: Some(text("exited with status 1")),
+            stderr: vec![text("Error: no token")],
+            failures: 1,
+            restarts: 1,
+            waiting: 0,
+            instances: vec![t::InstanceView {
+                id: 1,
+                pid: Some(4243),
+                state: text("ready"),
+                lane: text("modern"),
+                scope: text("project /home/me/work"),
+                revision: Some(text("2025-11-25")),
+                uptime_ms: 1_000,
+                in_flight: 1,
+            }],
+        }],
+        hosts: vec![t::HostView {
+            id: 1,
+            label: text("opencode 1.0.0"),
+            revision: text("2025-11-25"),
+            project: Some(text("/home/me/work")),
+            in_flight: 1,
+        }],
+    }
+}
+
+fn server_changed() -> t::ServerChanged {
+    t::ServerChanged { server: text("github"), state: t::ServerState::Idle, stopped: 1 }
+}
+
+fn reload() -> t::ReloadAnswer {
+    t::ReloadAnswer {
+        added: vec![text("docs")],
+        removed: vec![text("old")],
+        changed: vec![text("github")],
+        settings: vec![text("link.max_frame")],
+        after_restart: vec![text("link.max_frame")],
+    }
+}
+
+fn tools() -> t::ToolsAnswer {
+    t::ToolsAnswer {
+        namespaces: vec![t::NamespaceTools {
+            namespace: text("demo"),
+            server: text("demo"),
+            info: Some(RawJson::write(&json!({"name": "mcpx-demo", "version": "0.1.0"}))),
+            listing: text("incomplete"),
+            reason: Some(text("the second page was no list")),
+            tools: vec![RawJson::write(&json!({
+                "name": "echo",
+                "description": "Says it back.",
+                "inputSchema": {"type": "object"},
+            }))],
+        }],
+    }
+}
+
+fn ask() -> t::AskAnswer {
+    let result = RawJson::write(&json!({"content": [{"type": "text", "text": "hello"}]}));
+    t::AskAnswer { failed: false, result }
+}
+
+fn logs() -> t::LogsAnswer {
+    let line = t::LogLine { server: text("github"), instance: 1, text: text("listening on stdio") };
+    t::LogsAnswer { lines: vec![line] }
+}
+
+fn events() -> t::EventsAnswer {
+    t::EventsAnswer {
+        events: vec![t::EventView {
+            seq: 7,
+            at: 1_790_000_000_000,
+            kind: text("server.crashed"),
+            server: Some(text("github")),
+            instance: Some(text("1")),
+            host: Some(text("#1")),
+            text: text("github exited with status 1"),
+        }],
+    }
+}
+
+fn setting() -> t::SettingView {
+    t::SettingView {
+        key: text("call.idle_timeout"),
+        value: json!("5m"),
+        origin: text("default"),
+        applies: text("live"),
+        expected: text("a time from 1ms to 7d"),
+        doc: text("A call without an answer and without progress for this long ends."),
+    }
+}
+
+fn settings_changed() -> t::SettingsChanged {
+    t::SettingsChanged { settings: vec![setting()], after_restart: vec![text("link.max_frame")] }
+}
+
+fn config() -> t::ConfigAnswer {
+    t::ConfigAnswer {
+        files: vec![text("/home/me/.config/mcpx/config.toml")],
+        settings: [(text("call.idle_timeout"), json!("2m"))].into(),
+        servers: vec![t::ServerConfig {
+            server: text("github"),
+            namespace: text("github"),
+            command: vec![text("npx"), text("-y"), text("@modelcontextprotocol/server-github")],
+            env: [(text("GITHUB_TOKEN"), text("${env:GITHUB_TOKEN}"))].into(),
+            cwd: Some(text(".")),
+            scope: text("project"),
+            max: 1,
+            protocol: Some(text("prefer-discover")),
+            revision: Some(text("2025-11-25")),
+            idle_timeout: Some(text("10m")),
+            expose: Some(text("core")),
+            prefix: Some(text("gh")),
+            builtin: false,
+            origin: Some(text("/home/me/.config/mcpx/config.toml:1:10")),
+        }],
+        toml: text("[servers.github]\ncommand = [\"npx\"]\n"),
+    }
+}
+
+fn protocol() -> t::ProtocolAnswer {
+    t::ProtocolAnswer {
+        servers: vec![t::ProtocolView {
+            server: text("github"),
+            preference: text("prefer-discover"),
+            pin: Some(text("2025-11-25")),
+            era: Some(text("legacy")),
+            revision: Some(text("2025-11-25")),
+            era_source: Some(EraSource::Cache),
+            cached: Some(EraRecord {
+                era: text("legacy"),
+                revision: text("2025-11-25"),
+                learned_at: 1_790_000_000,
+                source: EraSource::Probe,
+                transport: None,
+            }),
+        }],
+    }
+}
+
+fn health() -> t::HealthAnswer {
+    t::HealthAnswer {
+        ready: true,
+        draining: false,
+        troubled: vec![text("github")],
+        configuration: vec![text("config.toml:3:1: unknown key `call.idle`")],
+    }
+}
+
+fn doctor() -> t::DoctorAnswer {
+    t::DoctorAnswer {
+        findings: vec![t::Finding::bad(
+            t::Severity::Error,
+            "server github",
+            "there is no program `npx` on the daemon's PATH",
+            "install Node.js, or give the full path in `command`",
+        )],
+    }
+}
+
+fn version() -> t::VersionAnswer {
+    let revisions =
+        crate::protocol::revision::Revision::ALL.iter().map(ToString::to_string).collect();
+    t::VersionAnswer { version: text("0.1.0"), revisions, attach: 1 }
+}
+
+fn error() -> t::ApiError {
+    t::ApiError::new(t::FailureCode::Unavailable, "server github is parked: exited with status 1")
+        .with_reason("unavailable")
+        .with_hint("mcpx restart github")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip<T: Serialize + serde::de::DeserializeOwned>(name: &str, json: &Json) {
+        let back: T = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(&to_json(&back), json, "{name}");
+    }
+
+    #[test]
+    fn every_answer_is_read_as_it_is_written_and_every_op_has_one() {
+        let answers = answers();
+        for (name, json) in &answers {
+            match *name {
+                "StatusAnswer" => round_trip::<t::StatusAnswer>(name, json),
+                "ServerChanged" => round_trip::<t::ServerChanged>(name, json),
+                "ReloadAnswer" => round_trip::<t::ReloadAnswer>(name, json),
+                "ToolsAnswer" => assert!(json["namespaces"][0]["tools"][0].is_object()),
+                "AskAnswer" => assert!(json["result"]["content"].is_array()),
+                "LogsAnswer" => round_trip::<t::LogsAnswer>(name, json),
+                "EventsAnswer" => round_trip::<t::EventsAnswer>(name, json),
+                "SettingsAnswer" => round_trip::<t::SettingsAnswer>(name, json),
+                "SettingsChanged" => round_trip::<t::SettingsChanged>(name, json),
+                "ConfigAnswer" => round_trip::<t::ConfigAnswer>(name, json),
+                "ProtocolAnswer" => round_trip::<t::ProtocolAnswer>(name, json),
+                "HealthAnswer" => round_trip::<t::HealthAnswer>(name, json),
+                "DoctorAnswer" => round_trip::<t::DoctorAnswer>(name, json),
+                "VersionAnswer" => round_trip::<t::VersionAnswer>(name, json),
+                "ShutdownAnswer" => round_trip::<t::ShutdownAnswer>(name, json),
+                "ApiError" => round_trip::<t::ApiError>(name, json),
+                other => panic!("no type for {other}"),
+            }
+        }
+        for op in crate::control::OPS {
+            let known = answers.iter().any(|(name, _)| *name == op.answer);
+            assert!(known || op.answer == "CallToolResult", "{}", op.answer);
+        }
+    }
+}

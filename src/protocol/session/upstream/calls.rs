@@ -1,0 +1,190 @@
+//! Callers' requests: sending, cancelling, limits, and whether the upstream is alive at all.
+
+use std::time::Instant;
+
+use super::opening::bare_params;
+use super::{Asked, Call, Phase, UpstreamEvent, UpstreamSession};
+use crate::protocol::edge::{self, keys};
+use crate::protocol::jsonrpc::{Id, Message, Method, Notification, RawJson, Request, scan};
+use crate::protocol::session::pending::{CallSink, Entry, Struck};
+use crate::protocol::session::timers::{Timer, after};
+use crate::protocol::session::{Answer, Limit};
+use bytes::Bytes;
+use serde::Serialize;
+
+/// What the session keeps about calls beside [`super::Pending`].
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    /// Calls that came before the opening settled, in order.
+    pub held: Vec<Held>,
+    /// The `_meta` members that every request to a modern upstream carries; none for a legacy one.
+    pub envelope: Vec<(&'static str, RawJson)>,
+    /// When the liveness check under way was sent.
+    checked_at: Option<Instant>,
+}
+
+/// A call whose frame is not written yet; its entry is in [`super::Pending`] already.
+#[derive(Debug)]
+pub(super) struct Held {
+    id: u64,
+    method: Method,
+    params: RawJson,
+    wants_progress: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Cancelled<'a> {
+    request_id: u64,
+    reason: &'a str,
+}
+
+impl<S: CallSink> UpstreamSession<S> {
+    /// Sends a call; before the opening has settled it is held and sent then.
+    pub fn start_call(&mut self, now: Instant, call: Call<S>) {
+        if let Phase::Ended(why) = &self.phase {
+            call.sink.done(Answer::Lost { written: false, why: why.clone() });
+            return;
+        }
+        let Call { id, method, params, wants_progress, limits, sink } = call;
+        let idle = after(now, limits.idle);
+        let total = after(now, limits.total);
+        self.timers.set_earlier(Timer::Calls, idle);
+        self.timers.set_earlier(Timer::Calls, total);
+        let open = self.revision().is_some();
+        let entry = Entry {
+            method: method.clone(),
+            sink,
+            limits,
+            wants_progress,
+            started: now,
+            last_activity: now,
+            frame: open.then_some(self.out.frames + 1),
+        };
+        self.pending.insert(id, entry);
+        let held = Held { id, method, params, wants_progress };
+        if open {
+            self.send_call(held);
+        } else {
+            self.calls.held.push(held);
+        }
+    }
+
+    /// The opening has settled: what was held goes out in the order it came.
+    pub(super) fn send_held(&mut self, now: Instant) {
+        for held in std::mem::take(&mut self.calls.held) {
+            // A call that expired while it was held is gone from the table.
+            if self.pending.mark_sent(now, held.id, self.out.frames + 1) {
+                self.send_call(held);
+            }
+        }
+    }
+
+    /// Writes one call, spelled for the upstream's revision. The progress token is our own id, so
+    /// that tokens of different hosts cannot meet (F15, F37).
+    fn send_call(&mut self, held: Held) {
+        let Some(revision) = self.revision() else { return };
+        let Held { id, method, params, wants_progress } = held;
+        let with_token;
+        let meta = if wants_progress {
+            let token = (keys::PROGRESS_TOKEN, RawJson::write(&id));
+            with_token = std::iter::once(token)
+                .chain(self.calls.envelope.iter().cloned())
+                .collect::<Vec<_>>();
+            with_token.as_slice()
+        } else {
+            self.calls.envelope.as_slice()
+        };
+        let params = Some(edge::downgrade_params(revision, &method, &params, meta));
+        self.out.send(&Message::Request(Request { id: Id::number(id), method, params }));
+    }
+
+    /// The caller gave up: forgets the call, whose sink is dropped, and tells the upstream as its
+    /// revision asks (U-31). A call that is unknown or answered already is ignored (F36).
+    pub fn cancel(&mut self, _now: Instant, id: u64, reason: &str) {
+        let Some(entry) = self.pending.remove(id) else { return };
+        self.calls.held.retain(|held| held.id != id);
+        if entry.frame.is_some() {
+            self.send_cancelled(id, reason);
+        }
+    }
+
+    /// On stdio both eras want the notification, with the id that the upstream knows (U-31).
+    pub(super) fn send_cancelled(&mut self, id: u64, reason: &str) {
+        let params = RawJson::write(&Cancelled { request_id: id, reason });
+        let method = Method::known("notifications/cancelled");
+        self.out.send(&Message::Notification(Notification { method, params: Some(params) }));
+    }
+
+    /// Ends the calls whose limit has struck. A call that was silent for its idle limit is also a
+    /// reason to ask whether the upstream is alive (P-13).
+    pub(super) fn expire_calls(&mut self, now: Instant) {
+        let (expired, next) = self.pending.take_expired(now);
+        self.timers.set(Timer::Calls, next);
+        let mut silent = false;
+        for (id, struck, entry) in expired {
+            let limit = struck.limit(&entry.limits);
+            if entry.frame.is_some() {
+                silent |= struck == Struck::Idle;
+                self.send_cancelled(id, &format!("{} ({}) passed", limit.setting, limit.value));
+            }
+            self.calls.held.retain(|held| held.id != id);
+            entry.sink.done(Answer::TimedOut(limit));
+        }
+        if silent {
+            self.check_alive(now);
+        }
+    }
+
+    /// Asks the server for a sign of life (`ping`, or `server/discover` to a modern one, U-32).
+    /// Anything it says until the limit counts as one.
+    pub fn check_alive(&mut self, now: Instant) {
+        let Some(revision) = self.revision() else { return };
+        if self.is_asked(Asked::Alive) {
+            return;
+        }
+        self.calls.checked_at = Some(now);
+        self.timers.set(Timer::Ping, after(now, self.config.timings.ping));
+        if revision.is_modern() {
+            let params = bare_params(&self.config, revision);
+            self.ask(Asked::Alive, "server/discover", Some(params));
+        } else {
+            self.ask(Asked::Alive, "ping", None);
+        }
+    }
+
+    /// The sign of life did not come.
+    pub(super) fn ping_over(&mut self) {
+        self.forget(Asked::Alive);
+        let asked_at = self.calls.checked_at.take();
+        // A busy server that reports progress is slow to answer pings, but not wedged.
+        if self.pending.last_heard() > asked_at {
+            return;
+        }
+        let limit = Limit::time(Timer::Ping.setting(), self.config.timings.ping);
+        self.out.event(UpstreamEvent::Wedged(limit));
+    }
+
+    /// The upstream sent a frame beyond the link's limit: if a single call is in flight it ends with
+    /// `TooLarge`; otherwise the head of the frame tells which (F08).
+    pub fn handle_too_large(&mut self, now: Instant, head: &Bytes, bytes: usize, limit: usize) {
+        let head = scan::head(head);
+        let id = head.id.and_then(|raw| std::str::from_utf8(raw).ok()?.parse::<u64>().ok());
+        // A request or notification of its own answers nobody.
+        let ours = id.filter(|_| head.method.is_none());
+        let size = format!("a frame of {bytes} bytes, beyond the link's limit of {limit}");
+        if let Some(id) = ours {
+            let error = Err(super::inbound::unusable(format!("the server answered with {size}")));
+            if self.own_answer(now, id, &error) {
+                self.out.warn(format!("the server sent {size}"));
+                return;
+            }
+        }
+        let only = || self.pending.only().filter(|_| id.is_none() && head.method.is_none());
+        let concerned = ours.filter(|id| self.pending.contains(*id)).or_else(only);
+        match concerned.and_then(|id| self.pending.remove(id)) {
+            Some(entry) => entry.sink.done(Answer::TooLarge { bytes, limit }),
+            None => self.out.warn(format!("the server sent {size}; it was thrown away")),
+        }
+    }
+}

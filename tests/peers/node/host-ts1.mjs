@@ -1,0 +1,26 @@
+// A host on the official TypeScript SDK 1.x.
+//   node host-ts1.mjs EXPECTATION.json legacy COMMAND ARGUMENT…
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { drive, order } from './driver.mjs';
+
+const { expect, command, args } = order();
+const client = new Client({ name: 'ts1-peer', version: '1.0.0' });
+const transport = new StdioClientTransport({ command, args, env: process.env, stderr: 'inherit' });
+let version;
+
+await drive(
+  {
+    async connect() {
+      transport.setProtocolVersion = negotiated => {
+        version = negotiated;
+      };
+      await client.connect(transport);
+      return `${version}, ${client.getServerVersion()?.name}`;
+    },
+    list: cursor => client.listTools({ cursor }),
+    call: (name, args, options) => client.callTool({ name, arguments: args }, undefined, options),
+    close: () => client.close(),
+  },
+  expect,
+);

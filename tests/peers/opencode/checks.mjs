@@ -1,0 +1,230 @@
+// opencode itself as the host: `mcp list`, `run`, and `serve`, whose daemon dies in mid-session.
+//
+// opencode gets a home of its own, a language model of ours on loopback (stub.mjs) and no way out:
+// a proxy address where nobody listens, and none of the downloads it would make at its start.
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { setTimeout as nap } from 'node:timers/promises';
+import { run } from '../cell.mjs';
+import { orderFor, startStub } from './stub.mjs';
+
+const LIMIT_MS = 60_000;
+
+/** The binary that opencode-ai starts; that package cannot be locked for every platform. */
+const binary = modules => path.join(modules, 'opencode-linux-x64-baseline/bin/opencode');
+
+/** The call to make, as opencode names the tools of a server called "m". */
+function callFor(mode, message) {
+  const args = { message };
+  return mode === 'core'
+    ? { tool: 'm_mcpx_call', args: { namespace: 'up', tool: 'echo', arguments: args } }
+    : { tool: 'm_echo', args };
+}
+
+function settings(cell, stub) {
+  const model = { name: 'stub', tool_call: true, limit: { context: 200_000, output: 8_000 } };
+  return {
+    autoupdate: false,
+    share: 'disabled',
+    model: 'stub/stub',
+    small_model: 'stub/stub',
+    permission: { '*': 'allow' },
+    provider: {
+      stub: {
+        npm: '@ai-sdk/openai-compatible',
+        name: 'stub',
+        options: { baseURL: stub.url, apiKey: 'none' },
+        models: { stub: model },
+      },
+    },
+    mcp: { m: { type: 'local', command: cell.command, enabled: true, timeout: 20_000 } },
+  };
+}
+
+function environment(cell, home, config) {
+  const nowhere = 'http://127.0.0.1:9';
+  const models = path.join(home, 'models.json');
+  fs.writeFileSync(models, '{}');
+  return {
+    ...cell.env,
+    HOME: home,
+    XDG_CONFIG_HOME: `${home}/config`,
+    XDG_DATA_HOME: `${home}/data`,
+    XDG_STATE_HOME: `${home}/state`,
+    XDG_CACHE_HOME: `${home}/cache`,
+    OPENCODE_CONFIG: config,
+    OPENCODE_MODELS_PATH: models,
+    OPENCODE_DISABLE_MODELS_FETCH: '1',
+    OPENCODE_DISABLE_AUTOUPDATE: '1',
+    OPENCODE_DISABLE_DEFAULT_PLUGINS: '1',
+    OPENCODE_PURE: '1',
+    OPENCODE_DISABLE_LSP_DOWNLOAD: '1',
+    OPENCODE_DISABLE_PROJECT_CONFIG: '1',
+    HTTP_PROXY: nowhere,
+    HTTPS_PROXY: nowhere,
+    NO_PROXY: '127.0.0.1,localhost',
+    npm_config_registry: nowhere,
+  };
+}
+
+/** One opencode in one home, in front of one cell. */
+class Opencode {
+  constructor({ cell, mode, modules, stub }) {
+    Object.assign(this, { cell, mode, stub, binary: binary(modules), lines: [], log: '' });
+    const home = path.join(cell.dir, 'home');
+    this.project = path.join(home, 'project');
+    fs.mkdirSync(this.project, { recursive: true });
+    const config = path.join(home, 'opencode.json');
+    fs.writeFileSync(config, JSON.stringify(settings(cell, stub)));
+    this.env = environment(cell, home, config);
+  }
+
+  async check(name, body) {
+    try {
+      await body();
+      this.lines.push(`ok ${name}`);
+    } catch (error) {
+      this.lines.push(`FAIL ${name}: ${error.message}`);
+    }
+  }
+
+  async cli(...args) {
+    const { out, log, code } = await run([this.binary, ...args], {
+      env: this.env,
+      cwd: this.project,
+      limit: LIMIT_MS,
+    });
+    this.log += log;
+    // Without the colours, which opencode prints even to a pipe.
+    return { code, text: (out + log).replaceAll(/\u001b\[[0-9;]*m/g, '') };
+  }
+
+  async listsConnected() {
+    const { code, text } = await this.cli('mcp', 'list');
+    if (code !== 0 || !/✓ m\s+connected/.test(text)) throw new Error(`exit ${code}: ${text}`);
+  }
+
+  async runsTool() {
+    const { tool, args } = callFor(this.mode, 'from opencode run');
+    const { code, text } = await this.cli('run', orderFor(tool, args));
+    if (code !== 0 || !text.includes('ANSWER<Echo: from opencode run>ANSWER')) {
+      throw new Error(`exit ${code}: ${text}`);
+    }
+  }
+
+  /** Starts the headless opencode and opens a session in it. */
+  async serve() {
+    this.server = spawn(this.binary, ['serve', '--port', '0', '--hostname', '127.0.0.1'], {
+      env: this.env,
+      cwd: this.project,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.server.stderr.on('data', part => {
+      this.log += part;
+    });
+    this.url = await new Promise((found, fail) => {
+      let seen = '';
+      const late = setTimeout(
+        () => fail(new Error(`opencode serve does not start: ${seen}`)),
+        LIMIT_MS,
+      );
+      this.server.stdout.on('data', part => {
+        seen += part;
+        const url = /http:\/\/127\.0\.0\.1:\d+/.exec(seen)?.[0];
+        if (url) {
+          clearTimeout(late);
+          found(url);
+        }
+      });
+    });
+    this.session = (await this.post('/session', {})).id;
+  }
+
+  async post(where, body) {
+    const answer = await fetch(`${this.url}${where}`, {
+      method: 'POST',
+      signal: AbortSignal.timeout(LIMIT_MS),
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    if (!answer.ok) throw new Error(`${where}: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  }
+
+  /** One turn of the session: the model asks for the tool and prints what it answered. */
+  async turn(message) {
+    const { tool, args } = callFor(this.mode, message);
+    const reply = await this.post(`/session/${this.session}/message`, {
+      model: { providerID: 'stub', modelID: 'stub' },
+      parts: [{ type: 'text', text: orderFor(tool, args) }],
+    });
+    const said = reply.parts
+      .filter(part => part.type === 'text')
+      .map(part => part.text)
+      .join('');
+    if (said !== `ANSWER<Echo: ${message}>ANSWER`) throw new Error(`the session said ${said}`);
+  }
+
+  async stop() {
+    if (!this.server || this.server.exitCode !== null) return;
+    const gone = new Promise(done => this.server.once('exit', done));
+    this.server.kill('SIGTERM');
+    await Promise.race([gone, nap(5000)]);
+    if (this.server.exitCode === null) this.server.kill('SIGKILL');
+  }
+}
+
+async function killHard(child) {
+  const gone = new Promise(done => child.once('exit', done));
+  child.kill('SIGKILL');
+  await gone;
+}
+
+/** The whole story. A session goes on in one opencode process while the daemon dies twice. */
+async function story(host, cell, mode) {
+  await host.check('mcp list says connected', () => host.listsConnected());
+  await host.check('run calls the tool and prints its result', () => host.runsTool());
+  let daemon;
+  if (mode !== 'direct') {
+    await host.check('stop the daemon', async () => {
+      const { code, log } = await cell.cli('stop', '--daemon');
+      if (code !== 0) throw new Error(`exit ${code}: ${log}`);
+    });
+    await host.check('start a daemon by hand', async () => {
+      daemon = await cell.daemon();
+    });
+  }
+  await host.check('serve keeps a session', () => host.serve());
+  await host.check('a call in the session', () => host.turn('first'));
+  if (mode === 'direct') return host.check('another call in it', () => host.turn('second'));
+  await host.check('a call after the daemon was killed and started again', async () => {
+    await killHard(daemon);
+    daemon = await cell.daemon();
+    await host.turn('after a restart by hand');
+  });
+  return host.check('a call after the daemon was killed and nobody started it', async () => {
+    await killHard(daemon);
+    await host.turn('after the shim started it');
+  });
+}
+
+export async function opencode({ cell, mode, modules }) {
+  const stub = await startStub();
+  const host = new Opencode({ cell, mode, modules, stub });
+  try {
+    await story(host, cell, mode);
+  } finally {
+    await host.stop();
+    await stub.close();
+  }
+  const failed = host.lines.some(line => line.startsWith('FAIL'));
+  const asked = stub.log.map(({ unexpected, step, tools }) =>
+    JSON.stringify({
+      unexpected,
+      step,
+      tools: tools?.filter(name => name.startsWith('m_')).slice(0, 4),
+    }),
+  );
+  return { lines: host.lines, log: failed ? `${host.log}\n${asked.join('\n')}` : '' };
+}

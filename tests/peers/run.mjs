@@ -1,0 +1,192 @@
+// The matrix: every host in front of every upstream, through mcpx or directly. Started by run.sh.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { Cell } from './cell.mjs';
+import { expectation } from './expect.mjs';
+import { opencode } from './opencode/checks.mjs';
+
+const here = import.meta.dirname;
+const built = process.env.PEERS_DIR;
+const mcpx = process.env.MCPX;
+const { values: options } = parseArgs({
+  options: {
+    direct: { type: 'boolean' },
+    hosts: { type: 'string' },
+    upstreams: { type: 'string' },
+    modes: { type: 'string' },
+    jobs: { type: 'string', default: '2' },
+    keep: { type: 'boolean' },
+    verbose: { type: 'boolean' },
+    help: { type: 'boolean' },
+  },
+});
+
+const python = path.join(built, 'venv/bin/python');
+const rust = name => path.join(built, 'rmcp/debug', name);
+const catalog = path.join(here, 'catalog.json');
+const modules = path.join(here, 'node/node_modules');
+
+/** Host programs: each takes EXPECTATION MODE COMMAND ARGUMENT…  The era is what it can speak. */
+const HOSTS = {
+  ts1: { run: [process.execPath, path.join(here, 'node/host-ts1.mjs')], era: 'legacy' },
+  'ts2-legacy': { run: [process.execPath, path.join(here, 'node/host-ts2.mjs')], era: 'legacy' },
+  'ts2-auto': { run: [process.execPath, path.join(here, 'node/host-ts2.mjs')], era: 'auto' },
+  'python-legacy': { run: [python, path.join(here, 'python/host.py')], era: 'legacy' },
+  'python-auto': { run: [python, path.join(here, 'python/host.py')], era: 'auto' },
+  'rmcp-legacy': { run: [rust('rmcp-host')], era: 'legacy' },
+  'rmcp-auto': { run: [rust('rmcp-host')], era: 'auto' },
+};
+
+/** Upstream commands. */
+const everything = path.join(modules, '@modelcontextprotocol/server-everything/dist/index.js');
+const UPSTREAMS = {
+  everything: () => [process.execPath, everything, 'stdio'],
+  python: () => [python, path.join(here, 'python/upstream.py'), catalog],
+  rmcp: () => [rust('rmcp-upstream'), catalog],
+  'fixture-legacy': () => fixture('legacy'),
+  'fixture-modern': () => fixture('modern'),
+  'fixture-dual': () => fixture('dual'),
+};
+
+/** In core mode each host runs in front of these two. */
+const CORE_UPSTREAMS = ['python', 'fixture-modern'];
+
+const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'mcpx-peers-'));
+const kit = [path.join(here, '../../../shared/conformance'), process.env.CONFORMANCE_KIT].find(
+  folder => folder && fs.existsSync(path.join(folder, 'fixture.mjs')),
+);
+
+/** The kit's fixture, copied beside our own node_modules, which hold the same versions. */
+function fixture(era) {
+  const copy = path.join(scratch, 'fixture.mjs');
+  if (!fs.existsSync(copy)) {
+    fs.copyFileSync(path.join(kit, 'fixture.mjs'), copy);
+    fs.symlinkSync(modules, path.join(scratch, 'node_modules'));
+  }
+  return [process.execPath, copy, '--stdio', '--era', era];
+}
+
+const picked = (list, all) => (list === undefined ? Object.keys(all) : list.split(','));
+
+/** Every run to make: { mode, host, upstream, why } where `why` says that it cannot be made. */
+function plan() {
+  const modes =
+    options.modes?.split(',') ?? (options.direct ? ['direct'] : ['passthrough', 'core']);
+  const runs = [];
+  for (const mode of modes) {
+    for (const host of picked(options.hosts, HOSTS)) {
+      for (const upstream of picked(options.upstreams, UPSTREAMS)) {
+        if (mode === 'core' && !options.upstreams && !CORE_UPSTREAMS.includes(upstream)) continue;
+        if (host === 'opencode') continue;
+        runs.push({ mode, host, upstream, why: cannot(mode, host, upstream) });
+      }
+    }
+  }
+  return { modes, runs };
+}
+
+function cannot(mode, host, upstream) {
+  if (upstream.startsWith('fixture') && !kit) return 'no ../shared/conformance here';
+  if (mode === 'direct' && upstream === 'fixture-modern' && HOSTS[host].era === 'legacy') {
+    return 'a legacy host and a modern upstream have no revision in common';
+  }
+  return undefined;
+}
+
+const totals = { passed: 0, failed: 0, skipped: 0 };
+const table = new Map();
+
+/** Counts the lines of one run and prints those that failed, with what led to it. */
+function tell(title, { lines, log }) {
+  const failed = lines.filter(line => line.startsWith('FAIL '));
+  const passed = lines.filter(line => line.startsWith('ok '));
+  totals.passed += passed.length;
+  totals.failed += failed.length;
+  if (options.verbose) for (const line of lines) console.log(`${title}: ${line}`);
+  if (failed.length === 0) return `${passed.length} ok`;
+  if (!options.verbose) for (const line of failed) console.log(`${title}: ${line}`);
+  for (const line of log.trim().split('\n').slice(-15)) console.log(`    | ${line}`);
+  return `${failed.length} FAIL`;
+}
+
+async function matrixRun({ mode, host, upstream, why }) {
+  const title = `${mode} ${host} × ${upstream}`;
+  if (why) {
+    totals.skipped += 1;
+    console.log(`skipped ${title}: ${why}`);
+    return table.set(title, 'skip');
+  }
+  const expect = expectation(upstream, catalog);
+  // mcpx makes its own pages, so how many there are says nothing.
+  if (mode !== 'direct') expect.pages = 1;
+  if (mode === 'core') expect.core = 'up';
+  const cell = new Cell({ scratch, mcpx, mode, upstream: UPSTREAMS[upstream]() });
+  const file = path.join(cell.dir, 'expect.json');
+  fs.writeFileSync(file, JSON.stringify(expect));
+  const { run, era } = HOSTS[host];
+  const outcome = await cell.host([...run, file, era]);
+  outcome.lines.push(...(await cell.end()));
+  return table.set(title, tell(title, outcome));
+}
+
+async function opencodeRun(mode) {
+  const cell = new Cell({ scratch, mcpx, mode, upstream: UPSTREAMS.everything() });
+  const outcome = await opencode({ cell, mode, modules });
+  outcome.lines.push(...(await cell.end()));
+  table.set(`${mode} opencode × everything`, tell(`${mode} opencode`, outcome));
+}
+
+function printTable(modes) {
+  const columns = Object.keys(UPSTREAMS);
+  const rows = [...Object.keys(HOSTS), 'opencode'];
+  for (const mode of modes) {
+    const shown = rows.filter(row =>
+      columns.some(column => table.has(`${mode} ${row} × ${column}`)),
+    );
+    if (shown.length === 0) continue;
+    console.log(`\n${mode.padEnd(15)}${columns.map(column => column.padEnd(16)).join('')}`);
+    for (const row of shown) {
+      const cells = columns.map(column =>
+        (table.get(`${mode} ${row} × ${column}`) ?? '-').padEnd(16),
+      );
+      console.log(`${row.padEnd(15)}${cells.join('')}`);
+    }
+  }
+}
+
+async function main() {
+  if (options.help) {
+    console.log(`run.sh [--direct] [--modes passthrough,core] [--jobs 2] [--verbose] [--keep]
+       [--hosts ${Object.keys(HOSTS).join()},opencode]
+       [--upstreams ${Object.keys(UPSTREAMS).join()}]`);
+    return 0;
+  }
+  if (!options.direct && !fs.existsSync(mcpx)) {
+    console.error(
+      `no mcpx at ${mcpx}: build it with cargo build --release, or say where it is with MCPX=`,
+    );
+    return 2;
+  }
+  const { modes, runs } = plan();
+  const queue = [...runs];
+  const worker = async () => {
+    while (queue.length) await matrixRun(queue.shift());
+  };
+  await Promise.all(Array.from({ length: Number(options.jobs) }, worker));
+  if (!options.hosts || options.hosts.split(',').includes('opencode')) {
+    for (const mode of modes) await opencodeRun(mode);
+  }
+  printTable(modes);
+  console.log(
+    'Questions from upstream to host (elicitation, sampling, roots) come with a later issue.',
+  );
+  console.log(`\n${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
+  return totals.failed === 0 && totals.passed > 0 ? 0 : 1;
+}
+
+const code = await main();
+if (options.keep) console.log(`kept: ${scratch}`);
+else fs.rmSync(scratch, { recursive: true, force: true });
+process.exit(code);

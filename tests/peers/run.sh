@@ -1,0 +1,35 @@
+#!/bin/bash
+# mcpx between programs that nobody here wrote: hosts and upstreams on the official SDKs, opencode.
+#   tests/peers/run.sh            installs what is missing, then runs everything against mcpx
+#   tests/peers/run.sh --direct   the same without mcpx: shows that the harness itself is right
+#   tests/peers/run.sh --help     how to run less
+# MCPX names the binary (default target/release/mcpx). PEERS_DIR holds what is built (default
+# target/peers). Needs Node >= 20, Python >= 3.10, a Rust toolchain, and the package registries.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+export PEERS_DIR=${PEERS_DIR:-$root/target/peers}
+export MCPX=${MCPX:-$root/target/release/mcpx}
+mkdir -p "$PEERS_DIR"
+
+# Runs a command once for each state of a lock file.
+once() {
+  local stamp=$PEERS_DIR/$1.stamp lock=$2 sum
+  sum=$(sha256sum < "$lock")
+  if [ "$(cat "$stamp" 2>/dev/null)" != "$sum" ] || ! [ -e "$3" ]; then
+    "${@:4}"
+    echo "$sum" > "$stamp"
+  fi
+}
+install_node() { (cd "$here/node" && npm ci --no-audit --no-fund --loglevel=error); }
+install_python() {
+  python3 -m venv --clear "$PEERS_DIR/venv"
+  "$PEERS_DIR/venv/bin/pip" install --quiet --disable-pip-version-check \
+    -r "$here/python/requirements.txt"
+}
+once node "$here/node/package-lock.json" "$here/node/node_modules" install_node
+once python "$here/python/requirements.txt" "$PEERS_DIR/venv/bin/python" install_python
+CARGO_TARGET_DIR=$PEERS_DIR/rmcp cargo build --quiet --locked \
+  --manifest-path "$here/rmcp/Cargo.toml"
+
+exec node "$here/run.mjs" "$@"
