@@ -1,6 +1,8 @@
 //! The short way from a list of fakes to a running daemon and a host that is through its opening.
 //!
 //! Needs both executables, so only integration tests can take it in.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(unreachable_pub, reason = "a binary has no outside; `pub` marks what tests may use")]
 
 use serde_json::{Value, json};
 
@@ -40,9 +42,10 @@ pub fn start(fakes: impl Fn(&Daemon) -> Vec<Fake>, more: &str) -> Daemon {
 pub fn quick(more: &str) -> String {
     let (settings, tables) = more.find("\n[").map_or((more, ""), |at| more.split_at(at));
     let key = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();
-    let own: Vec<String> = settings.lines().map(key).collect();
-    let defaults = QUICK.lines().filter(|line| !own.contains(&key(line)));
-    let lines: Vec<&str> = defaults.chain(settings.lines()).collect();
+    let all: Vec<&str> = QUICK.lines().chain(settings.lines()).collect();
+    // What is said later wins, as in the layers of mcpx itself; TOML would refuse it.
+    let last = |at: usize| !all[at + 1..].iter().any(|later| key(later) == key(all[at]));
+    let lines: Vec<&str> = (0..all.len()).filter(|at| last(*at)).map(|at| all[at]).collect();
     format!("{}\n{tables}", lines.join("\n"))
 }
 

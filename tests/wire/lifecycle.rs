@@ -49,18 +49,22 @@ crate::for_revisions! { all_real;
     }
 }
 
-crate::for_revisions! { legacy_real;
-    /// H-17, H-18: legacy results have no envelope.
-    async fn h17_legacy_results_have_no_envelope(revision) {
-        let daemon = one(PASS);
-        let mut host = host(&daemon, revision).await;
-        for answer in [
-            host.request("tools/list", Value::Null).await,
-            host.call("up_echo", json!({ "text": "x" })).await,
-        ] {
-            assert!(answer["result"].get("resultType").is_none(), "{answer}");
-            assert!(answer["result"].get("_meta").is_none(), "{answer}");
-            assert!(answer["result"].get("ttlMs").is_none(), "{answer}");
+mod envelope {
+    use super::{PASS, Value, host, json, one};
+
+    crate::for_revisions! { legacy_real;
+        /// H-17, H-18: legacy results have no envelope.
+        async fn h17_legacy_results_have_no_envelope(revision) {
+            let daemon = one(PASS);
+            let mut host = host(&daemon, revision).await;
+            for answer in [
+                host.request("tools/list", Value::Null).await,
+                host.call("up_echo", json!({ "text": "x" })).await,
+            ] {
+                assert!(answer["result"].get("resultType").is_none(), "{answer}");
+                assert!(answer["result"].get("_meta").is_none(), "{answer}");
+                assert!(answer["result"].get("ttlMs").is_none(), "{answer}");
+            }
         }
     }
 }
