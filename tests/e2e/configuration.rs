@@ -31,7 +31,8 @@ async fn d14_all_mistakes_at_once() {
             ("14:", "max"),
             ("17:", "three"),
         ] {
-            let found = output.stderr.lines().any(|said| said.contains(line) && said.contains(word));
+            let found =
+                output.stderr.lines().any(|said| said.contains(line) && said.contains(word));
             assert!(found, "{words:?}: {line} {word} in\n{}", output.stderr);
         }
     }
@@ -42,9 +43,15 @@ async fn d14_all_mistakes_at_once() {
 #[tokio::test]
 async fn h47_namespaces_that_clash() {
     let daemon = setup::prepare();
-    check(&daemon, "[servers.\"my server\"]\ncommand = \"x\"\n[servers.my_server]\ncommand = \"y\"\n");
+    check(
+        &daemon,
+        "[servers.\"my server\"]\ncommand = \"x\"\n[servers.my_server]\ncommand = \"y\"\n",
+    );
     let output = daemon.cli(&["config", "check"]).await.expect_code(4);
-    assert!(output.stderr.contains("my server") && output.stderr.contains("my_server"), "{output:?}");
+    assert!(
+        output.stderr.contains("my server") && output.stderr.contains("my_server"),
+        "{output:?}"
+    );
 }
 
 /// A file that is no TOML names line and column; one that is not there is named.
@@ -100,7 +107,12 @@ async fn d07_canonical_form_reads_back() {
 #[tokio::test]
 async fn reload_touches_only_what_changed() {
     let daemon = setup::start(
-        |daemon| vec![daemon.fake("one").args("--tools echo"), daemon.fake("two").args("--tools echo,sleep")],
+        |daemon| {
+            vec![
+                daemon.fake("one").args("--tools echo"),
+                daemon.fake("two").args("--tools echo,sleep"),
+            ]
+        },
         "",
     );
     for name in ["one", "two"] {

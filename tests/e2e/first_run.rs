@@ -146,9 +146,8 @@ async fn files_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let daemon = setup::start(|daemon| vec![daemon.fake("up").args("--tools echo")], "");
     daemon.cli(&["tools"]).await.expect_code(0);
-    let mode = |path: &std::path::Path| {
-        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
-    };
+    let mode =
+        |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&daemon.socket()), 0o600);
     let mut open = vec![daemon.path("state")];
     while let Some(folder) = open.pop() {

@@ -4,10 +4,10 @@
 #![allow(clippy::disallowed_methods, reason = "the ban-list is for the product")]
 #![allow(clippy::too_many_lines, reason = "a story reads best in one piece")]
 
-#[path = "../support/mod.rs"]
-mod support;
 #[path = "../support/setup.rs"]
 mod setup;
+#[path = "../support/mod.rs"]
+mod support;
 
 mod commands;
 mod configuration;

@@ -60,7 +60,8 @@ async fn d10_command_route_and_tool_agree() {
 #[tokio::test]
 async fn d03_d04_h56_call_and_ask() {
     let daemon = daemon();
-    let body = |tool: &str| json!({ "namespace": "up", "tool": tool, "arguments": { "text": "t" } });
+    let body =
+        |tool: &str| json!({ "namespace": "up", "tool": tool, "arguments": { "text": "t" } });
     let good = daemon.http("POST", "/v1/call", Some(&body("echo"))).await;
     assert_eq!((good.status, &good.json()["content"][0]["text"]), (200, &json!("t")));
     let bad = daemon.http("POST", "/v1/call", Some(&body("fail"))).await;
@@ -84,7 +85,13 @@ async fn d20_failures_are_typed() {
         ("POST", "/v1/call", Some(json!({ "namespace": "no", "tool": "x" })), 404, "not_found"),
         ("POST", "/v1/call", Some(json!({ "namespace": "up", "tool": "no" })), 404, "not_found"),
         ("POST", "/v1/servers/no/restart", Some(json!({})), 404, "not_found"),
-        ("PUT", "/v1/settings", Some(json!({ "settings": { "call.idle_timeout": "soon" } })), 422, "refused"),
+        (
+            "PUT",
+            "/v1/settings",
+            Some(json!({ "settings": { "call.idle_timeout": "soon" } })),
+            422,
+            "refused",
+        ),
         ("PUT", "/v1/settings", Some(json!({ "settings": { "no.such": 1 } })), 422, "refused"),
     ] {
         let answer = daemon.http(method, path, body.as_ref()).await;
@@ -104,7 +111,8 @@ async fn openapi_describes_the_routes() {
     let described = answer.json();
     assert!(described["openapi"].as_str().unwrap().starts_with("3."), "{described}");
     let paths = described["paths"].as_object().unwrap();
-    for route in ["/v1/call", "/v1/ask", "/v1/protocol", "/v1/settings", "/v1/status", "/v1/events"] {
+    for route in ["/v1/call", "/v1/ask", "/v1/protocol", "/v1/settings", "/v1/status", "/v1/events"]
+    {
         assert!(paths.contains_key(route), "{route}");
     }
     for (path, verbs) in paths {
@@ -138,12 +146,16 @@ async fn d05_protocol() {
             daemon.cli(&["call", key, "echo", "text=x"]).await.expect_code(0);
         }
         let answer = daemon.http("GET", "/v1/protocol", None).await.json();
-        let (old, new, forced) = (view(&answer, "old"), view(&answer, "new"), view(&answer, "forced"));
+        let (old, new, forced) =
+            (view(&answer, "old"), view(&answer, "new"), view(&answer, "forced"));
         assert_eq!(old["preference"], "prefer-discover");
         assert_eq!((&old["era"], &old["revision"]), (&json!("legacy"), &json!("2025-06-18")));
         assert_eq!(old["era_source"], round, "{answer}");
         assert_eq!((&new["era"], &new["revision"]), (&json!("modern"), &json!("2026-07-28")));
-        assert_eq!(forced["preference"], "prefer-initialize", "old names are shown canonical (U-05)");
+        assert_eq!(
+            forced["preference"], "prefer-initialize",
+            "old names are shown canonical (U-05)"
+        );
         assert!(old["cached"].is_object(), "{answer}");
         daemon.restart();
     }

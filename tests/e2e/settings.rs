@@ -13,8 +13,7 @@ async fn setting(daemon: &Daemon, key: &str) -> Value {
 /// D-06, D-16: what is set at run time wins, takes effect at once, and survives the daemon.
 #[tokio::test]
 async fn d06_set_at_run_time_and_kept() {
-    let mut daemon =
-        setup::start(|daemon| vec![daemon.fake("up")], "call.idle_timeout = \"5s\"");
+    let mut daemon = setup::start(|daemon| vec![daemon.fake("up")], "call.idle_timeout = \"5s\"");
     assert_eq!(setting(&daemon, "call.idle_timeout").await["value"], "5s");
     let origin = setting(&daemon, "call.idle_timeout").await["origin"].clone();
     assert!(origin.as_str().unwrap().contains("config.toml"), "{origin}");
@@ -37,7 +36,10 @@ async fn d06_set_at_run_time_and_kept() {
 async fn d16_environment_and_flags() {
     let mut daemon = setup::prepare();
     let fakes = [daemon.fake("up").args("--tools echo")];
-    daemon.write_config(&fakes, "upstream.eraCache = false\npool.in_flight = 7\ncall.resend_limit = 1");
+    daemon.write_config(
+        &fakes,
+        "upstream.eraCache = false\npool.in_flight = 7\ncall.resend_limit = 1",
+    );
     daemon.set_env("MCPX_POOL_IN_FLIGHT", "8");
     daemon.set_env("MCPX_UPSTREAM_PROTOCOL", "legacy");
     daemon.launch();

@@ -60,7 +60,8 @@ async fn u17_a_wrong_record_is_corrected() {
         let path = daemon.path("era.sh");
         let exe = env!("CARGO_BIN_EXE_fakemcp");
         let era = daemon.path("era");
-        let text = format!("#!/bin/sh\nexec {exe} --tools echo --era \"$(cat {})\"\n", era.display());
+        let text =
+            format!("#!/bin/sh\nexec {exe} --tools echo --era \"$(cat {})\"\n", era.display());
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         std::fs::write(&era, "legacy").unwrap();
@@ -98,7 +99,8 @@ async fn u17_off_and_force() {
 /// U-16: a torn or foreign file is an empty one, and no reason to fail.
 #[tokio::test]
 async fn u16_a_torn_file_is_empty() {
-    for text in ["{\"version\":1,\"rec", "", "[]", "{\"version\":99,\"records\":{}}", "\u{0}\u{1}"] {
+    for text in ["{\"version\":1,\"rec", "", "[]", "{\"version\":99,\"records\":{}}", "\u{0}\u{1}"]
+    {
         let mut daemon = crate::setup::prepare();
         let fakes = [daemon.fake("up").args("--tools echo")];
         daemon.write_config(&fakes, &crate::setup::quick(crate::setup::PASS));
@@ -116,7 +118,8 @@ async fn u15_leasing_is_not_part_of_the_key() {
     drop(host);
     works(&daemon).await;
     daemon.stop();
-    let again = daemon.fake("up").args("--tools echo").line("idle_timeout = \"3m\"").line("max = 2");
+    let again =
+        daemon.fake("up").args("--tools echo").line("idle_timeout = \"3m\"").line("max = 2");
     daemon.write_config(&[again], &crate::setup::quick(crate::setup::PASS));
     daemon.launch();
     works(&daemon).await;
@@ -132,11 +135,8 @@ async fn u15_leasing_is_not_part_of_the_key() {
 /// P-17: many instances of one server share one probe.
 #[tokio::test]
 async fn p17_many_instances_share_one_probe() {
-    let (daemon, fake, host) = front_with(
-        |fake| fake.args("--tools echo").line("scope = \"session\""),
-        "",
-    )
-    .await;
+    let (daemon, fake, host) =
+        front_with(|fake| fake.args("--tools echo").line("scope = \"session\""), "").await;
     drop(host);
     works(&daemon).await;
     let mut hosts = Vec::new();

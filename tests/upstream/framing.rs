@@ -15,7 +15,10 @@ async fn works_with(args: &str) {
         assert_eq!(text_of(&host.call("up_echo", json!({ "text": text })).await), text, "{args}");
     }
     let transcript = fake.transcript();
-    assert!(!transcript.methods().iter().any(|name| name.starts_with('(')), "{args}: {transcript:?}");
+    assert!(
+        !transcript.methods().iter().any(|name| name.starts_with('(')),
+        "{args}: {transcript:?}"
+    );
     assert!(transcript.check_frames() >= 4, "{args}");
     // mcpx itself always writes bare LF (F01).
     assert!(transcript.seen_lines().all(|line| !line.ends_with('\r')), "{args}");
@@ -118,7 +121,12 @@ async fn f10_a_lone_surrogate() {
 #[tokio::test]
 async fn f07_half_a_frame_and_the_end() {
     let (_daemon, _, mut host) = front("", "").await;
-    host.start_call(70, "up_raw", json!({ "text": "{\"jsonrpc\":\"2.0\",\"id\":", "silent": true })).await;
+    host.start_call(
+        70,
+        "up_raw",
+        json!({ "text": "{\"jsonrpc\":\"2.0\",\"id\":", "silent": true }),
+    )
+    .await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     host.start_call(71, "up_die", json!({})).await;
     for id in [70, 71] {

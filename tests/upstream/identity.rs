@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::front_with;
 use crate::setup::{call, names};
 use crate::support::raw_host::text_of;
-use crate::front_with;
 
 const SOON: Duration = Duration::from_secs(5);
 
@@ -24,7 +24,10 @@ async fn u53_identity_stands_in_the_catalog() {
         .await;
         call(&mut host, "up", "echo", json!({})).await;
         let text = text_of(&host.call("mcpx_namespaces", json!({})).await);
-        assert!(text.contains("A Fine Server") && text.contains("Does fine things."), "{era}: {text}");
+        assert!(
+            text.contains("A Fine Server") && text.contains("Does fine things."),
+            "{era}: {text}"
+        );
         let tools = daemon.cli(&["tools", "--json"]).await.expect_code(0).stdout;
         assert!(tools.contains("echo"), "{tools}");
         let whole = daemon.http("GET", "/v1/tools", None).await;
@@ -39,12 +42,17 @@ async fn f38_lists_are_fetched_again() {
         let (_daemon, fake, mut host) =
             front_with(|fake| fake.args(&format!("--era {era}")), "").await;
         host.list_tools().await;
-        host.call("up_set_tools", json!({ "add": ["fresh"], "remove": ["hang"], "notify": 20 })).await;
-        crate::eventually!(SOON, {
-            let tools = host.list_tools().await;
-            let names = names(&tools);
-            names.contains(&"up_fresh") && !names.contains(&"up_hang")
-        }, "{era}");
+        host.call("up_set_tools", json!({ "add": ["fresh"], "remove": ["hang"], "notify": 20 }))
+            .await;
+        crate::eventually!(
+            SOON,
+            {
+                let tools = host.list_tools().await;
+                let names = names(&tools);
+                names.contains(&"up_fresh") && !names.contains(&"up_hang")
+            },
+            "{era}"
+        );
         fake.transcript().check_frames();
     }
 }
@@ -52,11 +60,8 @@ async fn f38_lists_are_fetched_again() {
 /// U-48: what is in the catalog is the definition as it came; it survives the daemon.
 #[tokio::test]
 async fn u48_the_catalog_survives_the_daemon() {
-    let (mut daemon, fake, host) = front_with(
-        |fake| fake.args("--tools echo").line("idle_timeout = \"0s\""),
-        "",
-    )
-    .await;
+    let (mut daemon, fake, host) =
+        front_with(|fake| fake.args("--tools echo").line("idle_timeout = \"0s\""), "").await;
     let mut host = host;
     let before = host.list_tools().await;
     drop(host);

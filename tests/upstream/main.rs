@@ -6,10 +6,10 @@
 #![allow(clippy::disallowed_methods, reason = "the ban-list is for the product")]
 #![allow(clippy::too_many_lines, reason = "a conversation reads best in one piece")]
 
-#[path = "../support/mod.rs"]
-mod support;
 #[path = "../support/setup.rs"]
 mod setup;
+#[path = "../support/mod.rs"]
+mod support;
 
 mod calls;
 mod era_cache;

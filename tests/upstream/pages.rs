@@ -10,7 +10,8 @@ use crate::support::raw_host::text_of;
 
 /// How many tools a host sees of five behind these pages.
 async fn seen(args: &str, more: &str) -> Vec<String> {
-    let (_daemon, fake, mut host) = front(&format!("--tools none --tool-count 5 {args}"), more).await;
+    let (_daemon, fake, mut host) =
+        front(&format!("--tools none --tool-count 5 {args}"), more).await;
     let tools = host.list_tools().await;
     let found = names(&tools).iter().map(|name| (*name).to_owned()).collect();
     fake.transcript().check_frames();
@@ -86,7 +87,8 @@ async fn f39_a_list_that_is_refused() {
 /// F41: schemas that are none: none lost that can be used.
 #[tokio::test]
 async fn f41_schemas_are_kept_raw() {
-    let (_daemon, _, mut host) = front("--tools none --odd-schemas", "expose.mode = \"both\"").await;
+    let (_daemon, _, mut host) =
+        front("--tools none --odd-schemas", "expose.mode = \"both\"").await;
     let tools = host.list_tools().await;
     let deep = crate::setup::find(&tools, "up_ref_deep");
     let reference = &deep["inputSchema"]["properties"]["b"]["$ref"];

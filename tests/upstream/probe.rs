@@ -111,7 +111,9 @@ async fn u04_no_handshake_with_a_modern_server() {
 /// `initialize` is reached by falling forward.
 #[tokio::test]
 async fn u05_u10_initialize_first() {
-    for (era, refusal) in [("legacy", -32022), ("dual", -32022), ("modern", -32022), ("modern", -32601)] {
+    for (era, refusal) in
+        [("legacy", -32022), ("dual", -32022), ("modern", -32022), ("modern", -32601)]
+    {
         let args = format!("--era {era} --refuse {refusal}");
         let more = "upstream.protocol = \"prefer-initialize\"";
         let (_daemon, fake, mut host) = front(&args, more).await;

@@ -45,7 +45,8 @@ async fn u36_other_requests_are_refused() {
     for method in ["no/such", "sampling/createMessage", "elicitation/create"] {
         let wanted = json!({ "method": method, "params": {} });
         let answer = text_of(&host.call("up_request", wanted).await);
-        let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{method}: {answer}"));
+        let answer: Value =
+            serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{method}: {answer}"));
         assert!(answer["error"]["code"].is_i64() || answer.get("result").is_some(), "{answer}");
     }
     fake.transcript().check_frames();
@@ -56,7 +57,12 @@ async fn u36_other_requests_are_refused() {
 async fn f13_ids_come_back_as_strings() {
     let (_daemon, fake, mut host) = front("--string-ids", "").await;
     assert_eq!(text_of(&host.call("up_echo", json!({ "text": "x" })).await), "x");
-    let ids = fake.transcript().seen().into_iter().filter_map(|sent| sent["id"].as_i64()).collect::<Vec<_>>();
+    let ids = fake
+        .transcript()
+        .seen()
+        .into_iter()
+        .filter_map(|sent| sent["id"].as_i64())
+        .collect::<Vec<_>>();
     assert!(!ids.is_empty() && ids.iter().all(|id| *id > 0), "plain integers above 0: {ids:?}");
 }
 

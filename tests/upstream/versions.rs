@@ -47,7 +47,8 @@ async fn u02_the_offer_is_2025_11_25() {
 async fn u02_a_pin_is_real() {
     for pin in ["2024-11-05", "2025-06-18", MODERN] {
         let (_daemon, fake, mut host) =
-            front_with(|fake| fake.args("--era dual").line(format!("revision = \"{pin}\"")), "").await;
+            front_with(|fake| fake.args("--era dual").line(format!("revision = \"{pin}\"")), "")
+                .await;
         assert_eq!(text_of(&host.call("up_echo", json!({ "text": "x" })).await), "x", "{pin}");
         let transcript = fake.transcript();
         if pin == MODERN {
@@ -91,7 +92,10 @@ async fn f26_u03_unknown_missing_and_empty_offers() {
         if let Some(offer) = args.strip_prefix("--offer ") {
             assert!(text.contains(offer) && text.contains("2025-11-25"), "{args}: {text}");
         } else {
-            assert!(text.contains("protocolVersion") || text.contains("revision"), "{args}: {text}");
+            assert!(
+                text.contains("protocolVersion") || text.contains("revision"),
+                "{args}: {text}"
+            );
         }
         assert!(fake.ledger("initialized").is_empty(), "{args}");
     }
@@ -100,11 +104,8 @@ async fn f26_u03_unknown_missing_and_empty_offers() {
 /// F26: 2026-07-28 in a handshake contradicts itself: once more as modern, else fail.
 #[tokio::test]
 async fn f26_a_modern_offer_in_a_handshake() {
-    let (_daemon, fake, mut host) = front(
-        "--era dual --offer 2026-07-28",
-        "upstream.protocol = \"prefer-initialize\"",
-    )
-    .await;
+    let (_daemon, fake, mut host) =
+        front("--era dual --offer 2026-07-28", "upstream.protocol = \"prefer-initialize\"").await;
     assert_eq!(text_of(&host.call("up_echo", json!({ "text": "x" })).await), "x");
     assert!(fake.ledger("initialized").is_empty());
     let (_daemon, fake, mut host) = front("--offer 2026-07-28", "expose.mode = \"core\"").await;

@@ -52,7 +52,8 @@ async fn f43_an_envelope_that_is_meant() {
     let mut host = host(&daemon, "2025-06-18").await;
     let arguments = json!({ "name": "n", "arguments": { "text": "x" } });
     let answer = call(&mut host, "up", "enveloped", arguments).await;
-    let (_, sent) = text_of(&answer).split_once(" with ").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let (_, sent) =
+        text_of(&answer).split_once(" with ").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&sent).unwrap()["name"], "n");
 }
 
@@ -78,7 +79,10 @@ async fn f43_h63_bad_arguments() {
         let answer = call(&mut host, "up", "rpc_error", bad.clone()).await;
         assert!(failed(&answer), "{answer}");
         let text = text_of(&answer);
-        assert!(text.contains("b must be a number") && text.contains("\"type\":\"object\""), "{text}");
+        assert!(
+            text.contains("b must be a number") && text.contains("\"type\":\"object\""),
+            "{text}"
+        );
         assert_eq!(text.contains("3 times"), time == 3, "time {time}: {text}");
     }
     for arguments in [json!([1]), json!("not json"), json!(5)] {
@@ -86,7 +90,9 @@ async fn f43_h63_bad_arguments() {
         assert!(failed(&answer), "{arguments}: {answer}");
         assert!(text_of(&answer).contains("\"required\""), "{arguments}: {answer}");
     }
-    for arguments in [json!({}), json!({ "tool": "echo" }), json!({ "namespace": 5, "tool": "echo" })] {
+    for arguments in
+        [json!({}), json!({ "tool": "echo" }), json!({ "namespace": 5, "tool": "echo" })]
+    {
         let answer = host.call("mcpx_call", arguments.clone()).await;
         assert!(failed(&answer), "{arguments}: {answer}");
         assert!(text_of(&answer).contains("namespace"), "{answer}");

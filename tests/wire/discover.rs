@@ -22,7 +22,15 @@ async fn h19_h21_members_of_discover() {
     keys.sort();
     assert_eq!(
         keys,
-        ["_meta", "cacheScope", "capabilities", "instructions", "resultType", "supportedVersions", "ttlMs"]
+        [
+            "_meta",
+            "cacheScope",
+            "capabilities",
+            "instructions",
+            "resultType",
+            "supportedVersions",
+            "ttlMs"
+        ]
     );
     let versions = answer["result"]["supportedVersions"].as_array().unwrap();
     assert!(versions.contains(&json!(MODERN)));
@@ -35,9 +43,15 @@ async fn h19_h21_members_of_discover() {
 async fn h20_discover_on_any_connection() {
     let daemon = one("");
     let mut host = daemon.shim(&[]);
-    assert_eq!(host.modern("server/discover", Value::Null).await["result"]["resultType"], "complete");
+    assert_eq!(
+        host.modern("server/discover", Value::Null).await["result"]["resultType"],
+        "complete"
+    );
     assert_eq!(host.initialize("2025-06-18").await["protocolVersion"], "2025-06-18");
-    assert_eq!(host.modern("server/discover", Value::Null).await["result"]["resultType"], "complete");
+    assert_eq!(
+        host.modern("server/discover", Value::Null).await["result"]["resultType"],
+        "complete"
+    );
     assert!(host.request("tools/list", Value::Null).await["result"].get("resultType").is_none());
 }
 

@@ -113,7 +113,10 @@ async fn namespaces_makes_core_mode_usable() {
     let daemon = start(
         |daemon| {
             vec![
-                daemon.fake("up").args("--tools echo --tool-count 9").args("--instructions Careful!"),
+                daemon
+                    .fake("up")
+                    .args("--tools echo --tool-count 9")
+                    .args("--instructions Careful!"),
                 daemon.fake("other").args("--era modern --tools add"),
             ]
         },

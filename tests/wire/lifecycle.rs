@@ -91,7 +91,10 @@ async fn f35_early_messages() {
     host.initialize_only("2025-06-18").await;
     let level = host.request("logging/setLevel", json!({ "level": "info" })).await;
     assert!(level.get("result").is_some() || level.get("error").is_some());
-    assert_eq!(host.request("tools/list", Value::Null).await["result"]["tools"][0]["name"], "up_echo");
+    assert_eq!(
+        host.request("tools/list", Value::Null).await["result"]["tools"][0]["name"],
+        "up_echo"
+    );
     host.notify("notifications/initialized", Value::Null).await;
     assert_eq!(text_of(&host.call("up_echo", json!({ "text": "on" })).await), "on");
 }
@@ -162,7 +165,10 @@ async fn h33_end_of_input_with_a_call_in_flight() {
     let mut host = host(&daemon, "2025-11-25").await;
     host.start_call(70, "up_slow", json!({ "ms": 60_000 })).await;
     let up = daemon.fake("up");
-    crate::eventually!(Duration::from_secs(5), !up.transcript().with_method("tools/call").is_empty());
+    crate::eventually!(
+        Duration::from_secs(5),
+        !up.transcript().with_method("tools/call").is_empty()
+    );
     let began = Instant::now();
     host.close_input().await;
     host.wait_exit().await;

@@ -7,10 +7,7 @@ use crate::support::daemon::Daemon;
 use crate::support::schema::MODERN;
 
 fn one() -> Daemon {
-    start(
-        |daemon| vec![daemon.fake("old"), daemon.fake("new").args("--era modern")],
-        PASS,
-    )
+    start(|daemon| vec![daemon.fake("old"), daemon.fake("new").args("--era modern")], PASS)
 }
 
 fn loud(level: &str) -> Value {

@@ -66,7 +66,8 @@ async fn f40_odd_names() {
     let twice = tools.iter().filter(|tool| tool["description"] == "The first of two.").count();
     assert_eq!(twice, 1);
     let mut again = crate::setup::host(&daemon, "2025-11-25").await;
-    let second: Vec<String> = names(&again.list_tools().await).iter().map(|name| (*name).to_owned()).collect();
+    let second: Vec<String> =
+        names(&again.list_tools().await).iter().map(|name| (*name).to_owned()).collect();
     assert_eq!(first, second, "stable");
 }
 
@@ -100,7 +101,10 @@ async fn f40_h46_server_names() {
     assert_eq!(tools.len(), 2);
     for name in names(&tools) {
         assert!(!name.contains("self") && name.len() <= 48, "{name}");
-        assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)), "{name}");
+        assert!(
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)),
+            "{name}"
+        );
         assert_eq!(text_of(&host.call(name, json!({ "text": "hi" })).await), "hi");
     }
 }

@@ -34,7 +34,8 @@ async fn answers_to_nothing_are_passed_over() {
     let daemon = start(|daemon| vec![daemon.fake("up").args("--tools echo")], PASS);
     let mut host = host(&daemon, "2025-11-25").await;
     host.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{}}\n").await;
-    host.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":6,\"error\":{\"code\":1,\"message\":\"m\"}}\n").await;
+    host.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":6,\"error\":{\"code\":1,\"message\":\"m\"}}\n")
+        .await;
     host.notify("notifications/x", Value::Null).await;
     host.expect_silence(100).await;
     assert!(host.request("ping", Value::Null).await.get("result").is_some());

@@ -14,10 +14,8 @@ fn one(more: &str) -> Daemon {
 const EACH: &str = "host.progress_interval = \"0s\"";
 
 fn heard(host: &mut RawHost) -> Vec<Value> {
-    let (progress, rest): (Vec<Value>, Vec<Value>) = host
-        .inbox
-        .drain(..)
-        .partition(|message| message["method"] == "notifications/progress");
+    let (progress, rest): (Vec<Value>, Vec<Value>) =
+        host.inbox.drain(..).partition(|message| message["method"] == "notifications/progress");
     host.inbox.extend(rest);
     progress.into_iter().map(|message| message["params"].clone()).collect()
 }
@@ -64,7 +62,9 @@ async fn f37_two_hosts_with_the_same_token() {
     for (host, steps) in [(&mut first, 4), (&mut second, 2)] {
         let progress = heard(host);
         assert_eq!(progress.len(), steps, "{progress:?}");
-        assert!(progress.iter().all(|params| params["total"] == steps && params["progressToken"] == 1));
+        assert!(
+            progress.iter().all(|params| params["total"] == steps && params["progressToken"] == 1)
+        );
     }
     assert_eq!(daemon.fake("up").starts(), 1);
 }
@@ -116,10 +116,10 @@ async fn f37_a_flood_keeps_its_last() {
 /// F37 through `mcpx_call`: the token of the host's own request.
 #[tokio::test]
 async fn f37_progress_through_mcpx_call() {
-    let daemon =
-        start(|daemon| vec![daemon.fake("up")], "host.progress_interval = \"0s\"");
+    let daemon = start(|daemon| vec![daemon.fake("up")], "host.progress_interval = \"0s\"");
     let mut host = host(&daemon, "2025-06-18").await;
-    let wanted = json!({ "namespace": "up", "tool": "slow", "arguments": { "ms": 60, "steps": 3 } });
+    let wanted =
+        json!({ "namespace": "up", "tool": "slow", "arguments": { "ms": 60, "steps": 3 } });
     host.start_call_with_progress(71, "mcpx_call", wanted, "core").await;
     assert_eq!(text_of(&host.expect_response(71).await), "done in 3 steps");
     let progress = heard(&mut host);

@@ -19,7 +19,8 @@ fn eras() -> Daemon {
 /// What the fake wrote as the result of this shape, without the modern envelope.
 fn written(daemon: &Daemon, up: &str) -> Value {
     let transcript = daemon.fake(up).transcript();
-    let answers = transcript.entries.iter().filter(|entry| !entry.from_mcpx).map(|entry| entry.json());
+    let answers =
+        transcript.entries.iter().filter(|entry| !entry.from_mcpx).map(|entry| entry.json());
     let result = answers.filter(|answer| answer.get("result").is_some()).last().unwrap();
     plain(result["result"].clone())
 }
@@ -41,8 +42,18 @@ async fn carried(host: &mut RawHost, daemon: &Daemon, up: &str) {
     // Shapes that are not valid on purpose: mcpx must carry them, so they are not judged here.
     host.strict = false;
     for shape in [
-        "only", "array", "string", "number", "null", "error", "hologram", "audience", "cache",
-        "content_null", "extra", "meta",
+        "only",
+        "array",
+        "string",
+        "number",
+        "null",
+        "error",
+        "hologram",
+        "audience",
+        "cache",
+        "content_null",
+        "extra",
+        "meta",
     ] {
         let answer = host.call(&format!("{up}_structured"), json!({ "shape": shape })).await;
         assert_eq!(plain(answer["result"].clone()), written(daemon, up), "{shape}");
@@ -104,7 +115,10 @@ async fn f10_lone_surrogates_both_ways() {
     let line = br#"{"jsonrpc":"2.0","id":70,"method":"tools/call","params":{"name":"up_params","arguments":{"text":"a\udcafb \ud83d\ude00"}}}"#;
     host.send_raw(&[line.as_slice(), b"\n"].concat()).await;
     let sent = text_of(&host.expect_response(70).await);
-    assert!(sent.contains(r"a\udcafb") || sent.contains(r"a\ufffdb") || sent.contains("a\u{fffd}b"), "{sent}");
+    assert!(
+        sent.contains(r"a\udcafb") || sent.contains(r"a\ufffdb") || sent.contains("a\u{fffd}b"),
+        "{sent}"
+    );
     assert!(sent.contains(r"\ud83d\ude00") || sent.contains('😀'), "{sent}");
     let answer = host.call("up_surrogate", json!({})).await;
     assert_eq!(text_of(&answer), "a\u{fffd}b 😀");

@@ -192,7 +192,8 @@ async fn h43_the_order_is_stable() {
 #[tokio::test]
 async fn u59_arguments_pass_as_text() {
     let daemon = start(|daemon| vec![daemon.fake("up")], "expose.mode = \"both\"");
-    let arguments = r#"{"z":1e2,"a":-0,"big":123456789012345678901234567890,"f":1.50,"e":"é","s":"\u00e9\/"}"#;
+    let arguments =
+        r#"{"z":1e2,"a":-0,"big":123456789012345678901234567890,"f":1.50,"e":"é","s":"\u00e9\/"}"#;
     let mut host = host(&daemon, "2025-11-25").await;
     let wrapped = format!(r#"{{"namespace":"up","tool":"params","arguments":{arguments}}}"#);
     for (id, name, arguments) in [(70, "up_params", arguments), (71, "mcpx_call", &wrapped)] {

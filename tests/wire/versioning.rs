@@ -66,7 +66,9 @@ async fn h13_capabilities_are_mandatory() {
 async fn h14_a_log_level_that_does_not_exist() {
     let daemon = one();
     let mut host = host(&daemon, MODERN).await;
-    for (id, level, good) in [(1, json!("loud"), false), (2, json!(3), false), (3, json!("info"), true)] {
+    for (id, level, good) in
+        [(1, json!("loud"), false), (2, json!(3), false), (3, json!("info"), true)]
+    {
         let mut params = modern_params(Value::Null, &json!({}));
         params["_meta"][LEVEL] = level.clone();
         host.start(id, "tools/list", params).await;
