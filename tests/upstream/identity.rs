@@ -35,7 +35,7 @@ async fn u53_identity_stands_in_the_catalog() {
     }
 }
 
-/// F38: list_changed of either era: fetched again, in a single flight.
+/// F38: `list_changed` of either era: fetched again, in a single flight.
 #[tokio::test]
 async fn f38_lists_are_fetched_again() {
     for era in ["legacy", "modern"] {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::setup::{PASS, call, failed, host, start};
 use crate::support::daemon::Daemon;
+use crate::support::fake::Entry;
 use crate::support::raw_host::{RawHost, text_of};
 use crate::support::schema::MODERN;
 
@@ -19,9 +20,8 @@ fn eras() -> Daemon {
 /// What the fake wrote as the result of this shape, without the modern envelope.
 fn written(daemon: &Daemon, up: &str) -> Value {
     let transcript = daemon.fake(up).transcript();
-    let answers =
-        transcript.entries.iter().filter(|entry| !entry.from_mcpx).map(|entry| entry.json());
-    let result = answers.filter(|answer| answer.get("result").is_some()).last().unwrap();
+    let mut answers = transcript.entries.iter().filter(|entry| !entry.from_mcpx).map(Entry::json);
+    let result = answers.rfind(|answer| answer.get("result").is_some()).unwrap();
     plain(result["result"].clone())
 }
 
