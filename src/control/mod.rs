@@ -4,6 +4,7 @@
 //! and, behind `expose.ops`, an MCP tool (D-10). [`request`] turns a request of any of the three into
 //! one typed [`OpCall`]; the actors execute it and answer with [`types`].
 
+pub mod attach;
 pub mod openapi;
 pub mod ops;
 pub mod request;

@@ -4,6 +4,7 @@
 //! "the frame is too large"; it never knows methods, tools, namespaces or revisions, and never
 //! decides anything by a frame's meaning.
 
+pub mod autostart;
 pub mod clock;
 pub mod environment;
 pub mod http;

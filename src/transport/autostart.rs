@@ -1,0 +1,256 @@
+//! Starting the daemon for a command or a shim that finds none: once, however many ask.
+//!
+//! Whoever asks takes the lock on `start.lock` in the runtime folder first; the others wait for the
+//! socket meanwhile. The daemon leaves our session by itself (`setsid`), so that neither the end of a
+//! terminal nor an interrupt of its starter reaches it, and logs to the state folder.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use tokio::net::UnixStream;
+use tokio::process::Child;
+
+use super::clock;
+use super::store::statefile;
+
+/// How a daemon is started.
+#[derive(Debug, Clone)]
+pub struct Autostart {
+    /// This program's own file.
+    pub program: PathBuf,
+    /// What makes it a daemon.
+    pub args: Vec<OsString>,
+    /// The control socket it will listen on.
+    pub socket: PathBuf,
+    /// The runtime folder.
+    pub runtime: PathBuf,
+    /// Where its standard streams go; the log of the one before is kept beside it.
+    pub log: PathBuf,
+    /// How long it may take to listen (`shim.start_timeout`).
+    pub timeout: Duration,
+    /// The pause between two looks at the socket (`shim.redial_step`).
+    pub step: Duration,
+}
+
+/// Why no daemon was started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartFailed {
+    /// It ended instead of listening.
+    #[error("the daemon ended at once ({status}); {} says why{}", log.display(), said(.tail))]
+    Ended {
+        /// How.
+        status: ExitStatus,
+        /// Its log.
+        log: PathBuf,
+        /// The log's last lines.
+        tail: Vec<String>,
+    },
+    /// It does not listen in time.
+    #[error(
+        "the daemon does not answer within {timeout:?} (setting shim.start_timeout); see {}",
+        log.display()
+    )]
+    Silent {
+        /// The limit.
+        timeout: Duration,
+        /// Its log.
+        log: PathBuf,
+    },
+    /// The system refused something.
+    #[error("the daemon cannot be started: {}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl StartFailed {
+    /// The exit code of a daemon that ended at once.
+    pub fn exit_code(&self) -> Option<i32> {
+        match self {
+            Self::Ended { status, .. } => status.code(),
+            Self::Silent { .. } | Self::Io { .. } => None,
+        }
+    }
+}
+
+fn said(tail: &[String]) -> String {
+    tail.iter().map(|line| format!("\n  {line}")).collect()
+}
+
+/// Lines of the log that an error quotes.
+const QUOTED: usize = 20;
+
+impl Autostart {
+    /// Returns once a daemon listens; starts one where none does.
+    pub async fn ensure(&self) -> Result<(), StartFailed> {
+        let deadline = clock::now() + self.timeout;
+        if self.listens().await {
+            return Ok(());
+        }
+        let Some(_lock) = self.lock(deadline).await? else { return Ok(()) };
+        // Whoever held the lock before may have started it.
+        if self.listens().await {
+            return Ok(());
+        }
+        let mut child = self.spawn()?;
+        loop {
+            if self.listens().await {
+                // tokio reaps it, should it end before we do.
+                drop(child);
+                return Ok(());
+            }
+            if let Ok(Some(status)) = child.try_wait() {
+                // Another daemon, started by hand in the same moment, counts as well.
+                if self.listens().await {
+                    return Ok(());
+                }
+                return Err(StartFailed::Ended {
+                    status,
+                    log: self.log.clone(),
+                    tail: tail(&self.log),
+                });
+            }
+            self.pause(deadline).await?;
+        }
+    }
+
+    /// Whether somebody listens on the socket.
+    pub async fn listens(&self) -> bool {
+        UnixStream::connect(&self.socket).await.is_ok()
+    }
+
+    /// The lock, or `None` where a daemon listens while we wait for it.
+    async fn lock(&self, deadline: Instant) -> Result<Option<File>, StartFailed> {
+        statefile::private_folder(&self.runtime).map_err(self.failed(&self.runtime))?;
+        let path = self.runtime.join("start.lock");
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(self.failed(&path))?;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(file)),
+                Err(TryLockError::WouldBlock) => self.pause(deadline).await?,
+                Err(TryLockError::Error(error)) => return Err(self.failed(&path)(error)),
+            }
+            if self.listens().await {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn pause(&self, deadline: Instant) -> Result<(), StartFailed> {
+        if clock::now() >= deadline {
+            return Err(StartFailed::Silent { timeout: self.timeout, log: self.log.clone() });
+        }
+        tokio::time::sleep(self.step).await;
+        Ok(())
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "our own program, not an upstream")]
+    fn spawn(&self) -> Result<Child, StartFailed> {
+        let folder = self.log.parent().unwrap_or(Path::new("/"));
+        statefile::private_folder(folder).map_err(self.failed(folder))?;
+        // One log for each life; the one before is what a person looks at after a crash.
+        let _ = std::fs::rename(&self.log, self.log.with_extension("log.1"));
+        let log = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&self.log)
+            .map_err(self.failed(&self.log))?;
+        let errors = log.try_clone().map_err(self.failed(&self.log))?;
+        tokio::process::Command::new(&self.program)
+            .args(&self.args)
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors)
+            .spawn()
+            .map_err(self.failed(&self.program))
+    }
+
+    fn failed(&self, path: &Path) -> impl Fn(io::Error) -> StartFailed + use<> {
+        let path = path.to_owned();
+        move |source| StartFailed::Io { path: path.clone(), source }
+    }
+}
+
+fn tail(log: &Path) -> Vec<String> {
+    let text = statefile::read(log).ok().flatten().unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    lines.iter().skip(lines.len().saturating_sub(QUOTED)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(folder: &Path, script: &str) -> Autostart {
+        let socket = folder.join("control.sock");
+        Autostart {
+            program: PathBuf::from("/bin/sh"),
+            args: vec!["-c".into(), script.into(), socket.clone().into()],
+            socket,
+            runtime: folder.join("run"),
+            log: folder.join("state/daemon.log"),
+            timeout: Duration::from_secs(20),
+            step: Duration::from_millis(5),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_running_daemon_is_not_started_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let start = start(folder.path(), "exit 9");
+        let _listener = tokio::net::UnixListener::bind(&start.socket).unwrap();
+        start.ensure().await.unwrap();
+        assert!(!start.log.exists());
+    }
+
+    #[tokio::test]
+    async fn one_that_ends_at_once_is_quoted() {
+        let folder = tempfile::tempdir().unwrap();
+        let start = start(folder.path(), "echo 'c.toml:1:1: unknown key' >&2; exit 4");
+        let error = start.ensure().await.unwrap_err();
+        assert_eq!(error.exit_code(), Some(4));
+        assert!(error.to_string().contains("\n  c.toml:1:1: unknown key"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn many_who_ask_at_once_start_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = folder.path().join("count");
+        // A stand-in that says that it was started, and stays; the test listens in its place.
+        // It ends with the test's folder.
+        let script =
+            format!("echo x >> {0}; while [ -e {0} ]; do sleep 0.05; done", count.display());
+        let start = start(folder.path(), &script);
+        let asking: Vec<_> = (0..8)
+            .map(|_| {
+                let start = start.clone();
+                super::super::task::spawn_named("ask", async move { start.ensure().await })
+            })
+            .collect();
+        while !count.exists() {
+            tokio::time::sleep(start.step).await;
+        }
+        let _listener = tokio::net::UnixListener::bind(&start.socket).unwrap();
+        for asked in asking {
+            asked.await.unwrap().unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&count).unwrap(), "x\n");
+    }
+}
