@@ -20,16 +20,12 @@ use super::support::progress::{self, ProgressReceiver};
 use super::support::task::{TaskGuard, spawn_guarded};
 use super::support::timer::Timer;
 use super::upstreams::{Caller, HostId};
+use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 use crate::protocol::session::host::{HostConfig, HostEvent, HostOutput, HostSession};
 use crate::protocol::session::{CallKey, HostRequest, Outcome};
 use crate::transport::link::{Link, LinkEvent, LinkReader, LinkSender};
 use crate::transport::{LinkWriter, clock};
-
-/// The line that tells a shim which list of tools its host sees; no JSON text begins like it.
-const VIEW_LINE: &str = "#view ";
-/// The line that asks a shim to send no more frames here and to dial again after the last answer.
-const DRAIN_LINE: &[u8] = b"#drain";
 
 /// What a host connection starts with.
 #[derive(Debug)]
@@ -340,7 +336,7 @@ impl HostState {
     /// The shim ends its side when it has read the line, so that no frame is lost between the two.
     fn drain(&mut self) {
         self.draining = true;
-        self.send_line(Bytes::from_static(DRAIN_LINE));
+        self.send_line(Bytes::from_static(DRAIN_LINE.as_bytes()));
     }
 
     fn label(&self) -> String {

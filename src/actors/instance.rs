@@ -31,12 +31,12 @@ use super::support::task::{self, TaskGuard};
 use super::support::timer::Timer;
 use crate::protocol::era_record::EraRecord;
 use crate::protocol::jsonrpc::RawJson;
-use crate::protocol::session::Closed;
 use crate::protocol::session::pending::{Pending, Resolved};
 use crate::protocol::session::upstream::{
     Call, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
     UpstreamOutput, UpstreamSession,
 };
+use crate::protocol::session::{Closed, Limit};
 use crate::settings::{ServerDef, Settings};
 use crate::transport::clock;
 use crate::transport::link::{LinkEvent, LinkReader, LinkSender};
@@ -183,6 +183,8 @@ pub enum InstanceMsg {
     },
     /// The session's deadline passed.
     DeadlineDue,
+    /// A new process has been silent for `process.spawn_timeout`.
+    SilenceDue,
     /// From the pool: admit no more calls, and end when those in flight are through or `limit` is.
     Stop {
         /// One phrase for texts.
@@ -213,12 +215,14 @@ pub struct InstanceState {
     keeper: Option<Keeper>,
     stderr: Option<StderrRing>,
     exit: Option<ExitReport>,
+    heard: bool,
     ready: bool,
     stopping: Option<(EndKind, &'static str)>,
     end: Option<End>,
     reported: bool,
     deadline: Option<Instant>,
     timer: Timer,
+    silence: Timer,
     drain: Timer,
 }
 
@@ -248,7 +252,9 @@ impl Actor for Instance {
                 session.cancel(now, id, "the caller gave up");
             }),
             InstanceMsg::Started { outcome } => state.started(now, outcome),
+            InstanceMsg::SilenceDue => state.silence_due(),
             InstanceMsg::FrameRead { frame, credit } => {
+                state.heard = true;
                 state.with_session(|session| session.handle_frame(now, &frame));
                 drop(credit);
             }
@@ -302,12 +308,14 @@ impl InstanceState {
             keeper: None,
             stderr: None,
             exit: None,
+            heard: false,
             ready: false,
             stopping: None,
             end: None,
             reported: false,
             deadline: None,
             timer: Timer::new(),
+            silence: Timer::new(),
             drain: Timer::new(),
         }
     }
@@ -345,6 +353,8 @@ impl InstanceState {
             let why = writer.run().await;
             let _ = me.cast(InstanceMsg::WriterEnded { why });
         });
+        let silent_at = now + self.args.settings.process.spawn;
+        self.silence.set(&self.me, Some(silent_at), InstanceMsg::SilenceDue);
         let mut session = UpstreamSession::new(self.config(), Arc::clone(&self.pending));
         session.open(now);
         self.session = Some(session);
@@ -425,6 +435,20 @@ impl InstanceState {
         self.timer.fired();
         self.deadline = None;
         self.with_session(|session| session.handle_timeout(now));
+    }
+
+    /// Neither an answer nor a line on stderr: it hangs. One that says that it is busy (downloading
+    /// itself, say) has until the end of the handshake's limit.
+    fn silence_due(&mut self) {
+        self.silence.fired();
+        let silent = self.stderr.as_ref().is_none_or(|ring| ring.tail(1).is_empty());
+        if silent && !self.heard && !self.ready {
+            let limit = Limit::time("process.spawn_timeout", self.args.settings.process.spawn);
+            self.close(format!(
+                "it gave no sign of life within {} of its start (setting {})",
+                limit.value, limit.setting,
+            ));
+        }
     }
 
     fn event(&mut self, now: Instant, event: UpstreamEvent) {

@@ -19,6 +19,8 @@
 
 pub mod support;
 
+pub mod daemon;
+
 pub mod root;
 
 pub mod settings;

@@ -5,7 +5,6 @@
 //! drain, upstreams end by the stop ladder, files are flushed. Never on the path of a call.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -266,10 +265,12 @@ impl RootState {
     }
 }
 
-/// Runs `serving` (the accept loop) beside the tree until the daemon is to end, then stops all.
+/// Runs `serving` (the accept loop) beside the tree until the daemon is to end, then stops all: first
+/// of all the accepting, by `stop`.
 pub async fn run(
     parts: Parts,
     serving: impl Future<Output = std::io::Result<()>> + Send + 'static,
+    stop: watch::Sender<bool>,
 ) -> End {
     let root = match parts.start().await {
         Ok(root) => root,
@@ -283,16 +284,8 @@ pub async fn run(
     });
     parts.events.emit(Event::new("daemon.ready", "the daemon serves hosts"));
     let end = parts.root.ended().await;
+    stop.send_replace(true);
     parts.stop(root).await;
     drop(accepting);
     end
-}
-
-/// Where the daemon keeps its things.
-#[derive(Debug, Clone)]
-pub struct Folders {
-    /// State that outlives it.
-    pub state: PathBuf,
-    /// Its socket and lock.
-    pub runtime: PathBuf,
 }

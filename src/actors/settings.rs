@@ -4,8 +4,8 @@
 //! at a time: read all layers, keep the run-time values, tell the upstreams, publish. A configuration
 //! with mistakes leaves the present one in force and says why.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,11 +21,9 @@ use super::support::task;
 use super::upstreams::UpstreamsHandle;
 use crate::settings::layers::Sources;
 use crate::settings::parse::Change;
+use crate::settings::runtime::{self, RuntimeValues};
 use crate::settings::{Loaded, Settings};
-use crate::transport::store::{Store, StoreError};
-
-/// Where run-time values stand in the store.
-const TABLE: &str = "settings";
+use crate::transport::store::statefile;
 
 /// The configuration in force, and what was wrong with the last attempt to replace it.
 #[derive(Debug, Clone)]
@@ -51,7 +49,7 @@ pub enum ChangeRefused {
     /// Every mistake, one a line.
     #[error("the configuration has mistakes; the one before stays in force:\n{}", .0.join("\n"))]
     Mistakes(Vec<String>),
-    /// The values hold until the daemon ends, but could not be kept for its next start.
+    /// Nothing was changed, because it could not be kept for the next start.
     #[error("the change could not be kept: {0}")]
     NotKept(String),
     /// The keeper has ended or is late.
@@ -59,22 +57,10 @@ pub enum ChangeRefused {
     Asking(#[from] AskError),
 }
 
-/// Reads the configuration: all its layers, the run-time one included.
-pub fn load(
-    sources: &Sources,
-    program: &std::path::Path,
-    store: &dyn Store,
-) -> Result<Loaded, Vec<String>> {
-    let mut sources = sources.clone();
-    // What cannot be read must not keep the daemon from starting; the store itself reports it.
-    sources.runtime = runtime_values(store).unwrap_or_default().into_iter().collect();
-    Settings::load(&sources, program)
-        .map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect())
-}
-
-fn runtime_values(store: &dyn Store) -> Result<BTreeMap<String, String>, StoreError> {
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ok(store.all(TABLE)?.into_iter().map(|(key, value)| (key, text(value))).collect())
+/// What was set at run time; empty where the file cannot be read, because a daemon must start
+/// whatever stands there.
+fn kept(file: &Path) -> RuntimeValues {
+    statefile::read(file).ok().flatten().map(|text| runtime::read(&text)).unwrap_or_default()
 }
 
 /// Reads and changes what is in force; cheap to clone; outlives the actor's incarnations.
@@ -84,10 +70,10 @@ pub struct SettingsHandle {
 }
 
 #[derive(Debug)]
-struct Shared {
+pub(crate) struct Shared {
     sources: Sources,
     program: PathBuf,
-    store: Arc<dyn Store>,
+    file: PathBuf,
     events: EventsHandle,
     upstreams: UpstreamsHandle,
     current: watch::Sender<Arc<Current>>,
@@ -102,7 +88,7 @@ pub struct SettingsArgs {
     /// This program's own file.
     pub program: PathBuf,
     /// Where run-time values are kept.
-    pub store: Arc<dyn Store>,
+    pub file: PathBuf,
     /// Where refusals and changes are told.
     pub events: EventsHandle,
     /// Who must know of changes.
@@ -114,10 +100,10 @@ pub struct SettingsArgs {
 impl SettingsHandle {
     /// What `args` has loaded is in force.
     pub fn new(args: SettingsArgs) -> Self {
-        let SettingsArgs { sources, program, store, events, upstreams, loaded } = args;
+        let SettingsArgs { sources, program, file, events, upstreams, loaded } = args;
         let current = Current { loaded, problems: Vec::new() };
         let (current, actor) = (watch::Sender::new(Arc::new(current)), Slot::default());
-        let shared = Shared { sources, program, store, events, upstreams, current, actor };
+        let shared = Shared { sources, program, file, events, upstreams, current, actor };
         Self { shared: Arc::new(shared) }
     }
 
@@ -166,7 +152,7 @@ type Reply = RpcReplyPort<Result<Changed, ChangeRefused>>;
 
 /// What the keeper hears.
 #[derive(Debug)]
-pub enum SettingsMsg {
+pub(crate) enum SettingsMsg {
     /// Set these values, if any, and read everything again.
     Change {
         /// Empty for a plain reload.
@@ -180,11 +166,11 @@ pub enum SettingsMsg {
 
 /// The actor.
 #[derive(Debug)]
-pub struct SettingsKeeper;
+pub(crate) struct SettingsKeeper;
 
 /// See the module.
 #[derive(Debug)]
-pub struct SettingsState {
+pub(crate) struct SettingsState {
     me: ActorRef<SettingsMsg>,
     shared: Arc<Shared>,
     waiting: VecDeque<(Vec<Change>, Reply)>,
@@ -273,14 +259,18 @@ async fn change(shared: Arc<Shared>, changes: Vec<Change>) -> Result<Changed, Ch
     }
 }
 
-/// The blocking part: the store and the files.
+/// The blocking part: the files. What is set is kept only once all of it is known to be good.
 fn read(shared: &Shared, changes: &[Change]) -> Result<Loaded, ChangeRefused> {
-    for (def, value) in changes {
-        let kept = match value {
-            Some(value) => shared.store.put(TABLE, def.key, value.to_string().as_bytes()),
-            None => shared.store.remove(TABLE, def.key),
-        };
-        kept.map_err(|error| ChangeRefused::NotKept(error.to_string()))?;
+    let mut values = kept(&shared.file);
+    runtime::apply(&mut values, changes);
+    let mut sources = shared.sources.clone();
+    sources.runtime = values.clone().into_iter().collect();
+    let loaded = Settings::load(&sources, &shared.program).map_err(|mistakes| {
+        ChangeRefused::Mistakes(mistakes.iter().map(ToString::to_string).collect())
+    })?;
+    if !changes.is_empty() {
+        statefile::write(&shared.file, &runtime::write(&values))
+            .map_err(|error| ChangeRefused::NotKept(error.to_string()))?;
     }
-    load(&shared.sources, &shared.program, shared.store.as_ref()).map_err(ChangeRefused::Mistakes)
+    Ok(loaded)
 }

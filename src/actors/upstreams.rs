@@ -234,18 +234,19 @@ impl UpstreamsHandle {
     /// Starts for `caller` what pass-through mode shows and was never listed, and waits until it is,
     /// has failed, or `expose.list_wait` has passed; what is under way then goes on (F48).
     pub async fn ensure_listed(&self, caller: &Caller) {
+        let mode = self.shared.settings().expose.mode;
+        let shown = |def: &ServerDef| def.expose.unwrap_or(mode) != ExposeMode::Core;
+        self.list_missing(caller, shown).await;
+    }
+
+    /// The same for every server that `wanted` names.
+    pub async fn list_missing(&self, caller: &Caller, wanted: impl Fn(&ServerDef) -> bool) {
         let settings = self.shared.settings();
-        let never: Vec<Arc<str>> = self
-            .shared
-            .shop
-            .catalog
-            .snapshot()
+        let snapshot = self.shared.shop.catalog.snapshot();
+        let never: Vec<Arc<str>> = snapshot
             .servers
             .iter()
-            .filter(|server| server.listing == Listing::Never)
-            .filter(|server| {
-                server.def.expose.unwrap_or(settings.expose.mode) != ExposeMode::Core
-            })
+            .filter(|server| server.listing == Listing::Never && wanted(&server.def))
             .map(|server| server.def.key.as_str().into())
             .collect();
         if never.is_empty() {
@@ -314,8 +315,7 @@ async fn list_all(shared: Arc<Shared>, caller: Caller, keys: Vec<Arc<str>>) {
     let at_once = Arc::new(Semaphore::new(shared.settings().upstream.list_parallel));
     let mut tasks = JoinSet::new();
     for key in keys {
-        let (shared, caller, at_once) =
-            (Arc::clone(&shared), caller.clone(), Arc::clone(&at_once));
+        let (shared, caller, at_once) = (Arc::clone(&shared), caller.clone(), Arc::clone(&at_once));
         tasks.spawn(async move {
             // Never closed.
             let Ok(_turn) = at_once.acquire_owned().await else { return };
@@ -485,8 +485,7 @@ impl UpstreamsState {
             shared: Arc::clone(&self.shared),
         };
         // Its `pre_start` cannot fail, so nobody needs to watch the join handle.
-        let (actor, _) =
-            ActorRuntime::spawn_linked_instant(None, Pool, args, self.me.get_cell())?;
+        let (actor, _) = ActorRuntime::spawn_linked_instant(None, Pool, args, self.me.get_cell())?;
         self.pools.insert(actor.get_id(), Arc::clone(&def));
         let pool = PoolHandle::new(def.key.as_str().into(), actor);
         self.shared.directory.insert(Arc::new(Server { def, pool, routes }));

@@ -313,6 +313,16 @@ pub const DEFS: &[Def] = &[
         time(MS, HOUR),
         "How long a control connection may take over the head of its request.",
     ),
+    restart(
+        "control.accept_pause",
+        time(MS, MINUTE),
+        "The pause after the system had no room for one more connection.",
+    ),
+    restart(
+        "control.close_grace",
+        time(MS, MINUTE),
+        "How long open answers may go on when the daemon stops.",
+    ),
     restart("events.ring", count(1, 1_000_000), "Events kept for those who ask later."),
     restart(
         "daemon.ask_timeout",
@@ -333,6 +343,7 @@ pub const DEFS: &[Def] = &[
         time(NOW, MINUTE),
         "A command that takes longer than this shows on a terminal that it is at work.",
     ),
+    live("cli.spinner_tick", time(MS, MINUTE), "How often such a sign moves."),
     live(
         "cli.answer_timeout",
         time(MS, HOUR),

@@ -189,6 +189,10 @@ pub struct DaemonSettings {
     pub control_body: usize,
     /// `control.header_timeout`: how long a control connection may take over its request head.
     pub control_headers: Duration,
+    /// `control.accept_pause`: after the system had no room for one more connection.
+    pub accept_pause: Duration,
+    /// `control.close_grace`: how long open answers may go on when the daemon stops.
+    pub close_grace: Duration,
     /// `daemon.ask_timeout`: longest wait of one actor for another.
     pub ask: Duration,
     /// `daemon.stop_timeout`: longest stop in all.
@@ -206,6 +210,8 @@ pub struct DaemonSettings {
 pub struct CliSettings {
     /// `cli.spinner_delay`.
     pub spinner_delay: Duration,
+    /// `cli.spinner_tick`.
+    pub spinner_tick: Duration,
     /// `cli.answer_timeout`.
     pub answer: Duration,
     /// `cli.log_lines`.
@@ -232,6 +238,7 @@ impl Settings {
             daemon: v.daemon(),
             cli: CliSettings {
                 spinner_delay: v.time("cli.spinner_delay"),
+                spinner_tick: v.time("cli.spinner_tick"),
                 answer: v.time("cli.answer_timeout"),
                 log_lines: v.count("cli.log_lines"),
             },
@@ -389,6 +396,8 @@ impl Values<'_> {
             control_connections: self.count("control.max_connections"),
             control_body: self.count("control.max_body"),
             control_headers: self.time("control.header_timeout"),
+            accept_pause: self.time("control.accept_pause"),
+            close_grace: self.time("control.close_grace"),
             ask: self.time("daemon.ask_timeout"),
             stop: self.time("daemon.stop_timeout"),
             restart_intensity: self.small("daemon.restart_intensity"),

@@ -16,6 +16,7 @@ use tokio::net::UnixStream;
 use tokio::process::Child;
 
 use super::clock;
+use super::environment;
 use super::store::statefile;
 
 /// How a daemon is started.
@@ -173,6 +174,9 @@ impl Autostart {
         let errors = log.try_clone().map_err(self.failed(&self.log))?;
         tokio::process::Command::new(&self.program)
             .args(&self.args)
+            // Started from inside an upstream, it must not be taken for a part of that one.
+            .env_clear()
+            .envs(environment::for_daemon(&environment::own()))
             .current_dir("/")
             .stdin(Stdio::null())
             .stdout(log)

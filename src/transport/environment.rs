@@ -78,7 +78,6 @@ const LONGEST_ENVIRONMENT: usize = 2 << 20;
 const LONGEST_VALUE: usize = 128 << 10;
 
 /// The environment of this process, as it is now.
-#[expect(clippy::disallowed_methods, reason = "the one sanctioned use")]
 pub fn own() -> Variables {
     std::env::vars_os().collect()
 }

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod environment;
 pub mod http;
 pub mod link;
+pub mod process;
 pub mod socket;
 pub mod stdio;
 pub mod store;

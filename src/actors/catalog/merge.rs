@@ -79,9 +79,7 @@ pub(super) fn list_failed(old: &CatalogServer, why: String) -> CatalogServer {
 /// configuration is read, H-47.)
 pub(super) fn snapshot(entries: &Entries) -> Snapshot {
     let mut servers: Vec<_> = entries.values().cloned().collect();
-    servers.sort_by(|a, b| {
-        (&a.def.namespace, &a.def.key).cmp(&(&b.def.namespace, &b.def.key))
-    });
+    servers.sort_by(|a, b| (&a.def.namespace, &a.def.key).cmp(&(&b.def.namespace, &b.def.key)));
     Snapshot::new(servers)
 }
 

@@ -1,4 +1,4 @@
-//! The merged view of what all upstreams offer: kept in the state folder, published as a snapshot.
+//! The merged view of what all upstreams offer: kept in the store, published as a snapshot.
 //!
 //! Owns the entries; no children. Instances report lists; hosts read the snapshot without a message
 //! and are woken by it. A snapshot is published only if something in it changed, so that whoever is
@@ -9,7 +9,6 @@ mod merge;
 mod view;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ use tokio::sync::watch;
 
 use self::merge::Entries;
 pub use self::view::{View, ViewTool};
+use super::dispatch;
 use super::era_cache::identity;
 use super::events::{Event, EventsHandle};
 use super::support::slot::Slot;
@@ -28,7 +28,10 @@ use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::session::upstream::ListRead;
 use crate::settings::ServerDef;
 use crate::settings::typed::ExposeSettings;
-use crate::transport::store::statefile;
+use crate::transport::store::{Change, Store};
+
+/// Where lists are kept, by what makes a server the same server.
+const TABLE: &str = "catalog";
 
 /// An immutable snapshot.
 #[derive(Debug, Clone, Default)]
@@ -57,13 +60,13 @@ impl Snapshot {
 
     /// What a host sees in pass-through mode. Made once for each snapshot: settings change rarely.
     pub fn passthrough(&self, expose: &ExposeSettings) -> Arc<View> {
-        let (made_for, view) = self
-            .view
-            .get_or_init(|| (*expose, Arc::new(View::passthrough(&self.servers, expose))));
-        if made_for == expose {
-            return Arc::clone(view);
-        }
-        Arc::new(View::passthrough(&self.servers, expose))
+        let make = || {
+            let reserved = dispatch::own_names();
+            let reserved: Vec<&str> = reserved.iter().map(String::as_str).collect();
+            Arc::new(View::passthrough(&self.servers, expose, &reserved))
+        };
+        let (made_for, view) = self.view.get_or_init(|| (*expose, make()));
+        if made_for == expose { Arc::clone(view) } else { make() }
     }
 }
 
@@ -121,16 +124,16 @@ pub struct CatalogHandle {
 #[derive(Debug)]
 struct Shared {
     snapshot: watch::Sender<Arc<Snapshot>>,
-    folder: PathBuf,
+    store: Arc<dyn Store>,
     events: EventsHandle,
     actor: Slot<CatalogMsg>,
 }
 
 impl CatalogHandle {
-    /// An empty catalog whose lists are kept in `folder`.
-    pub fn new(folder: PathBuf, events: EventsHandle) -> Self {
+    /// An empty catalog whose lists are kept in `store`.
+    pub fn new(store: Arc<dyn Store>, events: EventsHandle) -> Self {
         let snapshot = watch::Sender::new(Arc::new(Snapshot::default()));
-        let shared = Shared { snapshot, folder, events, actor: Slot::default() };
+        let shared = Shared { snapshot, store, events, actor: Slot::default() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -237,8 +240,8 @@ pub enum CatalogMsg {
     },
     /// The writing task is through.
     Written {
-        /// What failed.
-        failed: Vec<String>,
+        /// Why it failed, if it did.
+        failed: Option<String>,
     },
     /// The daemon stops.
     Flush {
@@ -326,8 +329,10 @@ impl CatalogState {
             let same = old.remove(&def.key).filter(|old| identity(&old.def) == identity(&def));
             let entry = same.map_or_else(
                 || {
-                    let kept = statefile::read(&self.file(&def)).ok().flatten();
-                    merge::restore(Arc::clone(&def), kept.as_deref())
+                    // A few reads from the page cache, at the start and after a change only. What
+                    // cannot be read counts as never listed.
+                    let kept = self.shared.store.get(TABLE, &identity(&def));
+                    merge::restore(Arc::clone(&def), kept.ok().flatten().as_deref())
                 },
                 |old| CatalogServer { def: Arc::clone(&def), ..(*old).clone() },
             );
@@ -336,16 +341,7 @@ impl CatalogState {
         self.publish();
     }
 
-    fn file(&self, def: &ServerDef) -> PathBuf {
-        self.shared.folder.join(format!("{}.json", identity(def)))
-    }
-
-    fn identified(
-        &mut self,
-        server: &str,
-        info: Option<RawJson>,
-        instructions: Option<String>,
-    ) {
+    fn identified(&mut self, server: &str, info: Option<RawJson>, instructions: Option<String>) {
         let Some(old) = self.entries.get(server) else { return };
         let entry = CatalogServer { info, instructions, ..(**old).clone() };
         self.replace(entry);
@@ -402,25 +398,34 @@ impl CatalogState {
         if self.writing || self.unwritten.is_empty() {
             return;
         }
-        let batch: Vec<_> = std::mem::take(&mut self.unwritten)
+        let changes: Vec<_> = std::mem::take(&mut self.unwritten)
             .into_iter()
-            .filter_map(|key| self.entries.get(&key).cloned())
-            .filter_map(|entry| Some((self.file(&entry.def), merge::keep(&entry)?)))
+            .filter_map(|key| self.entries.get(&key))
+            .filter_map(|entry| {
+                let key = identity(&entry.def);
+                Some(Change::Put { key, value: merge::keep(entry)? })
+            })
             .collect();
         self.writing = true;
-        let (me, folder) = (self.me.clone(), self.shared.folder.clone());
+        let (me, store) = (self.me.clone(), Arc::clone(&self.shared.store));
         task::spawn(async move {
-            let written = tokio::task::spawn_blocking(move || write_all(&folder, &batch));
-            let failed = written.await.unwrap_or_else(|error| vec![error.to_string()]);
+            let written = tokio::task::spawn_blocking(move || {
+                store.change(TABLE, &changes).map_err(|error| error.to_string())
+            });
+            let failed = match written.await {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(error),
+                Err(error) => Some(error.to_string()),
+            };
             // A dead catalog is followed by one that hears of every list again.
             let _ = me.cast(CatalogMsg::Written { failed });
         });
     }
 
-    fn written(&mut self, failed: Vec<String>) {
+    fn written(&mut self, failed: Option<String>) {
         self.writing = false;
-        for why in failed {
-            let text = format!("a tool list could not be kept: {why}");
+        if let Some(why) = failed {
+            let text = format!("tool lists could not be kept: {why}");
             self.shared.events.emit(Event::new("daemon.warning", text));
         }
         self.write();
@@ -435,14 +440,4 @@ impl CatalogState {
             }
         }
     }
-}
-
-fn write_all(folder: &std::path::Path, batch: &[(PathBuf, Vec<u8>)]) -> Vec<String> {
-    if let Err(error) = statefile::private_folder(folder) {
-        return vec![format!("{}: {error}", folder.display())];
-    }
-    let write = |(file, text): &(PathBuf, Vec<u8>)| {
-        statefile::write(file, text).err().map(|error| format!("{}: {error}", file.display()))
-    };
-    batch.iter().filter_map(write).collect()
 }

@@ -8,8 +8,9 @@ use sha2::{Digest, Sha256};
 
 use super::{CatalogServer, Listing, ToolRecord};
 use crate::protocol::jsonrpc::{Object, RawJson};
-use crate::settings::ExposeMode;
+use crate::protocol::naming::{Exposed, ExposedName, exposed_names};
 use crate::settings::typed::ExposeSettings;
+use crate::settings::{ExposeMode, ServerDef};
 
 /// See the module.
 #[derive(Debug)]
@@ -35,30 +36,44 @@ pub struct ViewTool {
 }
 
 impl View {
-    /// The tools of all servers whose mode shows them. Bare names where exactly one server is
-    /// exposed and its prefix is empty; with several, an empty prefix means the namespace.
-    pub fn passthrough(servers: &[Arc<CatalogServer>], expose: &ExposeSettings) -> Self {
+    /// The tools of all servers whose mode shows them, under names that are none of `reserved`. Bare
+    /// names where exactly one server is exposed and its prefix is empty; with several, an empty
+    /// prefix means the namespace.
+    pub fn passthrough(
+        servers: &[Arc<CatalogServer>],
+        expose: &ExposeSettings,
+        reserved: &[&str],
+    ) -> Self {
         let mode = |server: &CatalogServer| server.def.expose.unwrap_or(expose.mode);
-        let exposed: Vec<_> =
+        let shown: Vec<_> =
             servers.iter().filter(|server| mode(server) != ExposeMode::Core).collect();
-        let alone = exposed.len() == 1;
+        let own: Vec<Vec<&str>> = shown
+            .iter()
+            .map(|server| server.tools.iter().map(|tool| tool.name.as_str()).collect())
+            .collect();
+        let alone = shown.len() == 1;
+        let exposed: Vec<_> = shown
+            .iter()
+            .zip(&own)
+            .map(|(server, tools)| Exposed { prefix: prefix(&server.def, alone), tools })
+            .collect();
         let mut view = Self {
             tools: Vec::new(),
             digest: [0; 32],
             by_name: HashMap::new(),
-            waits: exposed.iter().any(|server| server.listing == Listing::Never),
+            waits: shown.iter().any(|server| server.listing == Listing::Never),
             everything: !servers.is_empty()
                 && servers.iter().all(|server| mode(server) == ExposeMode::Passthrough),
         };
-        for server in exposed {
-            let prefix = match server.def.prefix.as_deref() {
-                Some("") if alone => None,
-                Some("") | None => Some(server.def.namespace.as_str()),
-                Some(prefix) => Some(prefix),
-            };
-            for tool in server.tools.iter() {
-                view.add(server, tool, prefix, expose.name_limit);
-            }
+        for ExposedName { name, server, tool } in
+            exposed_names(&exposed, reserved, expose.name_limit)
+        {
+            let Some(server) = shown.get(server) else { continue };
+            let Some(tool) = server.tools.get(tool) else { continue };
+            let definition = renamed(&tool.raw, &name);
+            view.by_name.insert(name.clone(), view.tools.len());
+            let (tool, server) = (Arc::clone(tool), Arc::clone(server));
+            view.tools.push(ViewTool { name, tool, server, definition });
         }
         view.digest = digest(&view.tools);
         view
@@ -88,37 +103,15 @@ impl View {
     pub fn find(&self, name: &str) -> Option<&ViewTool> {
         self.tools.get(*self.by_name.get(name)?)
     }
-
-    fn add(
-        &mut self,
-        server: &Arc<CatalogServer>,
-        tool: &Arc<ToolRecord>,
-        prefix: Option<&str>,
-        limit: usize,
-    ) {
-        let wished = prefix.map_or_else(|| tool.name.clone(), |p| format!("{p}_{}", tool.name));
-        let identity = format!("{}/{}", server.def.key, tool.name);
-        let fits = wished.chars().count() <= limit && !self.by_name.contains_key(&wished);
-        // `a_b` with `c` and `a` with `b_c` wish the same: the later one, by the order of servers,
-        // gets a tail of its own, as does one that must be cut.
-        let name = if fits { wished } else { with_tail(&wished, &identity, limit) };
-        let definition = renamed(&tool.raw, &name);
-        self.by_name.insert(name.clone(), self.tools.len());
-        let (tool, server) = (Arc::clone(tool), Arc::clone(server));
-        self.tools.push(ViewTool { name, tool, server, definition });
-    }
 }
 
-/// Bytes of the hash that tells cut names apart: eight hexadecimal digits.
-const TAIL: usize = 4;
-
-/// `name` within `limit` characters, with a tail that depends on `identity` alone.
-fn with_tail(name: &str, identity: &str, limit: usize) -> String {
-    let tail: String =
-        Sha256::digest(identity).iter().take(TAIL).map(|byte| format!("{byte:02x}")).collect();
-    let room = limit.saturating_sub(tail.len() + 1);
-    let head: String = name.chars().take(room).collect();
-    format!("{head}_{tail}")
+/// What the names of a server's tools begin with.
+fn prefix(def: &ServerDef, alone: bool) -> &str {
+    match def.prefix.as_deref() {
+        Some("") if alone => "",
+        Some("") | None => &def.namespace,
+        Some(prefix) => prefix,
+    }
 }
 
 fn renamed(raw: &RawJson, name: &str) -> RawJson {
@@ -147,7 +140,6 @@ mod tests {
 
     use super::super::merge;
     use super::*;
-    use crate::settings::ServerDef;
 
     fn server(namespace: &str, prefix: Option<&str>, names: &[&str]) -> Arc<CatalogServer> {
         let def = ServerDef {
@@ -181,7 +173,7 @@ mod tests {
     }
 
     fn names(servers: &[Arc<CatalogServer>], limit: usize) -> Vec<String> {
-        let view = View::passthrough(servers, &expose(limit));
+        let view = View::passthrough(servers, &expose(limit), &[]);
         for tool in &view.tools {
             assert_eq!(view.find(&tool.name).unwrap().tool.name, tool.tool.name);
         }
@@ -192,7 +184,7 @@ mod tests {
     fn names_have_the_namespace_before_them() {
         let servers = [server("a", None, &["x", "y"]), server("b", Some("pre"), &["x"])];
         assert_eq!(names(&servers, 64), ["a_x", "a_y", "pre_x"]);
-        let raw = &View::passthrough(&servers, &expose(64)).tools[0].definition;
+        let raw = &View::passthrough(&servers, &expose(64), &[]).tools[0].definition;
         assert_eq!(raw.as_str(), r#"{"x":1e2,"name":"a_x","_meta":{}}"#);
     }
 
@@ -203,23 +195,21 @@ mod tests {
         assert_eq!(names(&two, 64), ["a_x", "b_x"]);
     }
 
-    /// Deterministic, within the limit, and never the same name twice.
+    /// A name of mcpx's own is never given to an upstream's tool, whatever its prefix.
     #[test]
-    fn long_and_clashing_names_get_a_tail() {
-        let long = "n".repeat(100);
-        let servers = [server("a", None, &["b_c", &long]), server("a_b", None, &["c"])];
-        let first = names(&servers, 20);
-        assert_eq!(first, names(&servers, 20));
-        assert_eq!(first[0], "a_b_c");
-        assert!(first.iter().all(|name| name.chars().count() <= 20), "{first:?}");
-        assert!(first[2].starts_with("a_b_c_"), "{first:?}");
+    fn reserved_names_are_not_given() {
+        let servers = [server("a", Some(""), &["mcpx_call", "x"])];
+        let view = View::passthrough(&servers, &expose(64), &["mcpx_call"]);
+        assert!(view.find("mcpx_call").is_none());
+        assert_eq!(view.tools.len(), 2);
+        assert_eq!(view.find("x").unwrap().tool.name, "x");
     }
 
     /// F38: the digest tells whether a host would see another list.
     #[test]
     fn f38_the_digest_is_of_what_is_seen() {
         let of = |names: &[&str]| {
-            View::passthrough(&[server("a", None, names)], &expose(64)).digest
+            View::passthrough(&[server("a", None, names)], &expose(64), &[]).digest
         };
         assert_eq!(of(&["x", "y"]), of(&["y", "x"]));
         assert_ne!(of(&["x", "y"]), of(&["x"]));

@@ -38,11 +38,7 @@ pub(super) async fn tools(context: &Context, namespace: Option<&str>) -> Result<
             let listed = context.upstreams.list_now(&caller(None), &one.def.key).await;
             reason = listed.err().map(|refused| refused.text);
         }
-        many => {
-            let keys: Vec<Arc<str>> =
-                many.iter().map(|server| Arc::from(server.def.key.as_str())).collect();
-            context.upstreams.ensure_listed(&caller(None), &keys).await;
-        }
+        _ => context.upstreams.list_missing(&caller(None), |_| true).await,
     }
     let snapshot = context.catalog.snapshot();
     let namespaces = snapshot.servers.iter().filter(|server| wanted(server));
@@ -138,8 +134,12 @@ async fn find(
     let found = server.tools.iter().find(|tool| tool.name == wanted.tool).cloned();
     let tool = found.ok_or_else(|| {
         let names: Vec<&str> = server.tools.iter().map(|tool| tool.name.as_str()).collect();
-        let text =
-            format!("`{}` has no tool `{}`; {}", wanted.namespace, wanted.tool, hint(&wanted.tool, names));
+        let text = format!(
+            "`{}` has no tool `{}`; {}",
+            wanted.namespace,
+            wanted.tool,
+            hint(&wanted.tool, names)
+        );
         ApiError::new(FailureCode::NotFound, text)
     })?;
     Ok((server, tool))

@@ -52,10 +52,8 @@ pub(super) async fn change(
 
 fn not_changed(refused: ChangeRefused) -> ApiError {
     match refused {
-        ChangeRefused::Mistakes(_) => {
-            ApiError::new(FailureCode::Refused, refused.to_string())
-                .with_hint("mend them and run `mcpx reload`")
-        }
+        ChangeRefused::Mistakes(_) => ApiError::new(FailureCode::Refused, refused.to_string())
+            .with_hint("mend them and run `mcpx reload`"),
         ChangeRefused::NotKept(_) => ApiError::new(FailureCode::Internal, refused.to_string()),
         ChangeRefused::Asking(error) => not_asked(error),
     }

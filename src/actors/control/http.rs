@@ -3,22 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::super::dispatch::Context;
 use super::super::hosts::Attached;
-use super::{ATTACH_VERSION, execute, streams};
+use super::{execute, streams};
+use crate::control::attach::Attach;
 use crate::control::types::FailureCode;
 use crate::control::{ApiError, openapi, route};
 use crate::protocol::jsonrpc::RawJson;
 use crate::transport::http::{Answering, HttpBody, HttpHandler, HttpIn, HttpOut};
-
-/// The version of the attach stream that the shim speaks.
-pub const VERSION_HEADER: &str = "mcpx-attach-version";
-/// The host's project folder, percent-encoded.
-pub const PROJECT_HEADER: &str = "mcpx-project";
-/// The tool list that the host saw last.
-pub const VIEW_HEADER: &str = "mcpx-view";
 
 /// Answers requests on the control socket.
 #[derive(Debug)]
@@ -88,37 +82,18 @@ fn attach(context: &Arc<Context>, request: &HttpIn) -> Result<HttpOut, ApiError>
         let text = format!("{} is for `Upgrade: {}`", route::ATTACH, route::ATTACH_PROTOCOL);
         return Err(ApiError::new(FailureCode::BadRequest, text));
     }
-    let version = text(VERSION_HEADER).and_then(|version| version.parse::<u32>().ok());
-    if !version.is_some_and(served) {
-        let text = format!(
-            "this daemon serves version {ATTACH_VERSION} of the attach stream and the one before; \
-             the shim speaks {}",
-            text(VERSION_HEADER).unwrap_or("none")
-        );
-        return Err(ApiError::new(FailureCode::BadRequest, text)
-            .with_hint("start the host again, so that it launches the new `mcpx serve`"));
-    }
+    let wanted = Attach::read(|name| text(name).map(str::to_owned))?;
     if context.root.is_ending() {
         return Err(ApiError::new(FailureCode::Draining, "the daemon is about to end"));
     }
-    let project = text(PROJECT_HEADER).and_then(|path| route::decode(path, false).ok());
-    let project = project.filter(|path| !path.is_empty()).map(|path| Arc::from(PathBuf::from(path)));
-    let seen_view = text(VIEW_HEADER).map(str::to_owned);
+    let project = wanted.project.filter(|path| !path.is_empty());
+    let project = project.map(|path| Arc::from(PathBuf::from(path)));
     let hosts = context.hosts.clone();
     let mut headers = HeaderMap::new();
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static(route::ATTACH_PROTOCOL));
-    headers.insert(
-        HeaderName::from_static(VERSION_HEADER),
-        HeaderValue::from(u64::from(ATTACH_VERSION)),
-    );
     let body = HttpBody::Upgrade(Box::new(move |link| {
-        hosts.attach(Attached { link, project, seen_view });
+        hosts.attach(Attached { link, project, seen_view: wanted.view });
     }));
     Ok(HttpOut { status: StatusCode::SWITCHING_PROTOCOLS, headers, body })
-}
-
-/// The current version and the one before: old shims outlive upgrades.
-const fn served(version: u32) -> bool {
-    version <= ATTACH_VERSION && version + 1 >= ATTACH_VERSION
 }

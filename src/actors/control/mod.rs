@@ -21,12 +21,9 @@ use super::upstreams::{Reason, Refused};
 use crate::control::types::{
     FailureCode, HealthAnswer, ShutdownAnswer, StatusAnswer, VersionAnswer,
 };
-use crate::control::{ApiError, OpCall};
+use crate::control::{ApiError, OpCall, attach};
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::revision::Revision;
-
-/// The version of the attach stream that this build serves.
-pub const ATTACH_VERSION: u32 = 1;
 
 /// Who this daemon is.
 #[derive(Debug)]
@@ -77,7 +74,7 @@ fn version(context: &Context) -> RawJson {
     RawJson::write(&VersionAnswer {
         version: context.identity.version.to_owned(),
         revisions: Revision::ALL.map(|revision| revision.as_str().to_owned()).to_vec(),
-        attach: ATTACH_VERSION,
+        attach: attach::VERSION,
     })
 }
 

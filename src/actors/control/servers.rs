@@ -141,12 +141,14 @@ pub(super) async fn logs(
     };
     let mut all = Vec::new();
     for def in defs {
-        let logs = context.upstreams.logs(&def.key, lines).await.map_err(refused)?;
+        let logs = context.upstreams.logs(&def.key).await.map_err(refused)?;
         all.extend(logs.into_iter().flat_map(|log| {
             let (server, instance) = (def.key.clone(), log.instance);
-            log.lines
-                .into_iter()
-                .map(move |text| LogLine { server: server.clone(), instance, text })
+            log.ring.tail(lines).into_iter().map(move |text| LogLine {
+                server: server.clone(),
+                instance,
+                text,
+            })
         }));
     }
     Ok(RawJson::write(&LogsAnswer { lines: all }))

@@ -131,26 +131,18 @@ async fn rings(context: &Context, server: Option<&str>) -> Vec<(String, u64, Std
     let mut rings = Vec::new();
     for def in &settings.servers {
         let wanted = server.is_none_or(|name| def.key == name || def.namespace == name);
-        if wanted && let Ok(logs) = context.upstreams.logs(&def.key, 0).await {
+        if wanted && let Ok(logs) = context.upstreams.logs(&def.key).await {
             rings.extend(logs.into_iter().map(|log| (def.key.clone(), log.instance, log.ring)));
         }
     }
     rings
 }
 
-async fn follow(
-    server: String,
-    instance: u64,
-    ring: StderrRing,
-    tail: usize,
-    sender: EventSender,
-) {
-    let mut next = ring.before_last(tail);
+async fn follow(server: String, instance: u64, ring: StderrRing, tail: usize, sender: EventSender) {
+    let mut lines = ring.since(ring.before_last(tail));
     loop {
-        let lines = ring.since(next);
-        if lines.missed > 0
-            && !sender.send(names::MISSED, &Missed { missed: lines.missed }).await
-        {
+        let missed = lines.missed;
+        if missed > 0 && !sender.send(names::MISSED, &Missed { missed }).await {
             return;
         }
         for text in lines.lines {
@@ -159,11 +151,14 @@ async fn follow(
                 return;
             }
         }
-        next = lines.next;
+        if lines.ended {
+            return;
+        }
         tokio::select! {
-            () = ring.changed(next) => {}
+            () = ring.changed(lines.next) => {}
             () = sender.closed() => return,
         }
+        lines = ring.since(lines.next);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Arguments as models write them (F43): understood where that is unambiguous, otherwise refused
 //! with words a model can act on.
 
-
 use bytes::Bytes;
 
 use crate::protocol::jsonrpc::{Object, RawJson};

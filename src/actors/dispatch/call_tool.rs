@@ -9,8 +9,8 @@ use super::nearest::did_you_mean;
 use super::{Context, Request, arguments, tools};
 use crate::actors::catalog::{CatalogServer, Listing, Snapshot, ToolRecord};
 use crate::actors::upstreams::Caller;
-use crate::protocol::model::tool_result;
 use crate::protocol::jsonrpc::{Object, RawJson};
+use crate::protocol::model::tool_result;
 use crate::protocol::session::Outcome;
 
 pub(super) async fn answer(context: &Context, request: Request, params: &Object) -> Outcome {
@@ -27,11 +27,7 @@ struct Prepared {
 }
 
 /// Finds server and tool; an error is text for the model.
-async fn prepare(
-    context: &Context,
-    caller: &Caller,
-    params: &Object,
-) -> Result<Prepared, String> {
+async fn prepare(context: &Context, caller: &Caller, params: &Object) -> Result<Prepared, String> {
     let wanted = arguments::wanted(params.get("arguments"))?;
     let mut server = find_server(&context.catalog.snapshot(), &wanted.namespace)?;
     if server.listing == Listing::Never {
@@ -67,12 +63,7 @@ pub(super) fn find_server(
     })
 }
 
-async fn run(
-    context: &Context,
-    request: Request,
-    params: &Object,
-    prepared: Prepared,
-) -> Outcome {
+async fn run(context: &Context, request: Request, params: &Object, prepared: Prepared) -> Outcome {
     let Prepared { server, tool, arguments } = prepared;
     let mut upstream = Object::new();
     upstream.set("name", RawJson::write(&tool.name));
@@ -97,7 +88,11 @@ async fn run(
         Err(told) => (told.as_tool_result(), true),
     };
     let times = repeats.note(&server.def.key, &tool.name, arguments.as_bytes(), failed);
-    Ok(if times >= SAID_FROM { tool_result::append_text(&result, &same_again(times)) } else { result })
+    Ok(if times >= SAID_FROM {
+        tool_result::append_text(&result, &same_again(times))
+    } else {
+        result
+    })
 }
 
 /// From this many identical failures on, the caller is told that repeating does not help (F43).

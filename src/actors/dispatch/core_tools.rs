@@ -3,8 +3,8 @@
 //! Only tools that work are listed. `mcpx_call` bears no annotations on purpose: whatever hint it
 //! gave would be wrong for half of the tools behind it.
 
-use bytes::Bytes;
 use crate::protocol::jsonrpc::RawJson;
+use bytes::Bytes;
 
 /// One core tool.
 pub(crate) struct CoreTool {

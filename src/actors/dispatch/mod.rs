@@ -28,7 +28,7 @@ use crate::settings::Settings;
 pub(crate) use core_tools::instructions;
 pub(crate) use outcome::{Told, answer_outcome};
 pub(crate) use repeats::Repeats;
-pub(crate) use tools::{shows_core, visible_digest};
+pub(crate) use tools::{own_names, shows_core, visible_digest};
 
 /// The handles that a request may use. One for the whole daemon.
 #[derive(Debug, Clone)]

@@ -7,8 +7,8 @@ use super::arguments::object_of;
 use super::call_tool::find_server;
 use crate::actors::catalog::{CatalogServer, Listing};
 use crate::actors::upstreams::Caller;
-use crate::protocol::model::tool_result;
 use crate::protocol::jsonrpc::{Object, RawJson};
+use crate::protocol::model::tool_result;
 
 pub(super) async fn answer(
     context: &Context,

@@ -71,9 +71,10 @@ pub(crate) fn answer_outcome(
             );
             told(Reason::OutcomeUnknown, text, None)
         }
-        Answer::Invalid(why) => {
-            Ok(Err(RpcError::new(Code::InternalError, format!("{what} gave no valid result: {why}"))))
-        }
+        Answer::Invalid(why) => Ok(Err(RpcError::new(
+            Code::InternalError,
+            format!("{what} gave no valid result: {why}"),
+        ))),
         Answer::Lost { written: true, why } => {
             let text = format!(
                 "outcome unknown: the connection to {what} ended ({why}) after the request was \

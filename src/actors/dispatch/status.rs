@@ -6,8 +6,8 @@ use super::Context;
 use super::arguments::object_of;
 use super::nearest::did_you_mean;
 use crate::actors::upstreams::PoolStatus;
-use crate::protocol::model::tool_result;
 use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::tool_result;
 
 pub(super) async fn answer(context: &Context, arguments: Option<&RawJson>) -> RawJson {
     match text(context, arguments).await {
@@ -48,7 +48,10 @@ fn in_full(server: &PoolStatus) -> String {
         let _ = write!(
             text,
             "\ninstance {}: {}, {} calls in flight, up {} s",
-            instance.id, instance.state, instance.in_flight, instance.uptime_ms / 1000
+            instance.id,
+            instance.state,
+            instance.in_flight,
+            instance.uptime_ms / 1000
         );
     }
     if !server.stderr.is_empty() {

@@ -24,6 +24,12 @@ pub(crate) fn own_tools(settings: &Settings, view: &View) -> Vec<RawJson> {
     own
 }
 
+/// The names of all of mcpx's own tools, listed at present or not: no upstream's tool gets one.
+pub(crate) fn own_names() -> Vec<String> {
+    let core = core_tools::CORE_TOOLS.iter().map(|tool| tool.name.to_owned());
+    core.chain(op_tools::definitions().iter().filter_map(|op| op.member_str("name"))).collect()
+}
+
 /// The core tools are listed unless everything is passed through.
 pub(crate) fn shows_core(settings: &Settings, view: &View) -> bool {
     settings.expose.mode != ExposeMode::Passthrough && !view.everything_passes()
@@ -65,7 +71,8 @@ pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
 
 /// Calls one of mcpx's own tools, or an upstream's under its exposed name.
 pub(super) async fn call(context: &Context, request: Request) -> Outcome {
-    let params = Object::read(&request.params).map_err(|_| malformed("params must be an object"))?;
+    let params =
+        Object::read(&request.params).map_err(|_| malformed("params must be an object"))?;
     let name = params.get_str("name").ok_or_else(|| malformed("tools/call needs a `name`"))?;
     let settings = context.settings();
     let view = context.catalog.view(&settings.expose);

@@ -17,10 +17,7 @@ pub struct Sink {
 
 impl Sink {
     /// For a caller that waits at the other end of `reply`.
-    pub const fn new(
-        reply: oneshot::Sender<Answer>,
-        progress: Option<ProgressSender>,
-    ) -> Self {
+    pub const fn new(reply: oneshot::Sender<Answer>, progress: Option<ProgressSender>) -> Self {
         Self { reply: Some(reply), progress, taken: false }
     }
 

@@ -10,6 +10,7 @@ use super::connect::Connected;
 use crate::protocol::session::Limit;
 use crate::settings::references::{Reference, expand, references};
 use crate::settings::{Scope, ServerDef, Settings};
+use crate::transport::environment::Environment;
 use crate::transport::link::LinkLimits;
 use crate::transport::stdio::child::SpawnSpec;
 use crate::transport::stdio::ring::RingLimits;
@@ -22,11 +23,29 @@ pub trait Surroundings: fmt::Debug + Send + Sync + 'static {
     /// The environment every child starts from: clean, with the PATH of a login shell.
     fn base(&self) -> Looking<'_, Vec<(OsString, OsString)>>;
     /// A variable of the daemon's environment, else of the login environment.
-    fn variable(&self, name: &str) -> Looking<'_, Option<OsString>>;
+    fn variable<'a>(&'a self, name: &'a str) -> Looking<'a, Option<OsString>>;
     /// What a shell command prints, without the line break at its end.
     fn command<'a>(&'a self, text: &'a str) -> Looking<'a, Result<String, String>>;
     /// The user's home: where servers run that have no other folder.
-    fn home(&self) -> PathBuf;
+    fn home(&self) -> &Path;
+}
+
+impl Surroundings for Environment {
+    fn base(&self) -> Looking<'_, Vec<(OsString, OsString)>> {
+        Box::pin(Self::base(self))
+    }
+
+    fn variable<'a>(&'a self, name: &'a str) -> Looking<'a, Option<OsString>> {
+        Box::pin(Self::variable(self, name))
+    }
+
+    fn command<'a>(&'a self, text: &'a str) -> Looking<'a, Result<String, String>> {
+        Box::pin(Self::command(self, text))
+    }
+
+    fn home(&self) -> &Path {
+        Self::home(self)
+    }
 }
 
 /// Why there is no connection.
@@ -100,7 +119,7 @@ async fn prepare(
         program,
         args: command,
         env,
-        cwd: folder(def, project, cwd.as_deref(), &around.home()),
+        cwd: folder(def, project, cwd.as_deref(), around.home()),
         link: LinkLimits {
             max_frame: settings.link.max_frame,
             // A permit always finds room: a call and its cancellation, and what the session itself
@@ -122,17 +141,14 @@ fn folder(def: &ServerDef, project: Option<&Path>, cwd: Option<&str>, home: &Pat
         (Scope::Global, _) | (_, None) => None,
         (_, Some(project)) => Some(project),
     };
-    let defined = Some(def.base.as_path()).filter(|base| !def.builtin && !base.as_os_str().is_empty());
+    let defined =
+        Some(def.base.as_path()).filter(|base| !def.builtin && !base.as_os_str().is_empty());
     let base = base.or(defined).unwrap_or(home);
     cwd.map_or_else(|| base.to_owned(), |cwd| base.join(cwd))
 }
 
 /// The text with its references replaced, in one pass.
-async fn expanded(
-    around: &dyn Surroundings,
-    what: &str,
-    text: &str,
-) -> Result<String, NotStarted> {
+async fn expanded(around: &dyn Surroundings, what: &str, text: &str) -> Result<String, NotStarted> {
     let mut values = Vec::new();
     for reference in references(text) {
         values.push(looked_up(around, reference).await);

@@ -48,15 +48,15 @@ pub(super) struct Member {
 }
 
 impl Member {
-    pub const fn is_starting(&self) -> bool {
+    pub(super) const fn is_starting(&self) -> bool {
         matches!(self.phase, Phase::Starting)
     }
 
-    pub const fn is_leaving(&self) -> bool {
+    pub(super) const fn is_leaving(&self) -> bool {
         matches!(self.phase, Phase::Leaving { .. })
     }
 
-    pub fn settled(&self) -> Option<&Settled> {
+    pub(super) fn settled(&self) -> Option<&Settled> {
         match &self.phase {
             Phase::Ready { settled, .. } => Some(settled),
             Phase::Starting | Phase::Leaving { .. } => None,
@@ -64,7 +64,7 @@ impl Member {
     }
 
     /// How long it has been usable, or was.
-    pub fn uptime(&self, now: Instant) -> Duration {
+    pub(super) fn uptime(&self, now: Instant) -> Duration {
         match &self.phase {
             Phase::Starting => Duration::ZERO,
             Phase::Ready { since, .. } => now.saturating_duration_since(*since),
@@ -73,12 +73,12 @@ impl Member {
     }
 
     /// It admits no more calls. Drops the route, and with it the pool's hold on its calls.
-    pub fn leave(&mut self, now: Instant) {
+    pub(super) fn leave(&mut self, now: Instant) {
         self.phase = Phase::Leaving { uptime: self.uptime(now) };
     }
 
     /// Tells it to stop.
-    pub fn stop(&mut self, now: Instant, why: &'static str, limit: Duration) {
+    pub(super) fn stop(&mut self, now: Instant, why: &'static str, limit: Duration) {
         if self.is_leaving() {
             return;
         }
@@ -88,13 +88,13 @@ impl Member {
     }
 
     /// When it will have been idle for `idle`, or is to be looked at again.
-    pub fn idle_due(&self, now: Instant, idle: Duration) -> Option<Instant> {
+    pub(super) fn idle_due(&self, now: Instant, idle: Duration) -> Option<Instant> {
         let Phase::Ready { since, route, .. } = &self.phase else { return None };
         let last = route.pending.last_activity().map_or(*since, |at| at.max(*since));
         super::plan::idle_due(now, last, route.is_busy(), idle)
     }
 
-    pub fn status(&self, now: Instant, id: InstanceId) -> InstanceStatus {
+    pub(super) fn status(&self, now: Instant, id: InstanceId) -> InstanceStatus {
         let (state, in_flight) = match &self.phase {
             Phase::Starting => ("starting", 0),
             Phase::Ready { route, .. } => ("ready", route.pending.len()),

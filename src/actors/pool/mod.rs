@@ -179,12 +179,7 @@ impl PoolHandle {
     }
 
     /// Waits until there is a route for `key`, or there will be none.
-    pub async fn get_route(
-        &self,
-        key: &RouteKey,
-        caller: &Caller,
-        limit: Duration,
-    ) -> RouteAnswer {
+    pub async fn get_route(&self, key: &RouteKey, caller: &Caller, limit: Duration) -> RouteAnswer {
         let (key, caller) = (key.clone(), caller.clone());
         let asked = ask(&self.actor, limit, |reply| PoolMsg::GetRoute { key, caller, reply });
         match asked.await {

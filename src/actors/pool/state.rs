@@ -150,8 +150,7 @@ impl PoolState {
         };
         // Instantly: awaiting a child's start would stall every caller of this server. Its
         // `pre_start` cannot fail, so nobody needs to watch the join handle.
-        let spawned =
-            ActorRuntime::spawn_linked_instant(None, Instance, args, self.me.get_cell());
+        let spawned = ActorRuntime::spawn_linked_instant(None, Instance, args, self.me.get_cell());
         match spawned {
             Ok((actor, _)) => {
                 let member = Member {
@@ -248,13 +247,7 @@ impl PoolState {
         self.serve(now);
     }
 
-    fn start_failed(
-        &mut self,
-        now: Instant,
-        key: &RouteKey,
-        project: Option<Arc<Path>>,
-        end: End,
-    ) {
+    fn start_failed(&mut self, now: Instant, key: &RouteKey, project: Option<Arc<Path>>, end: End) {
         let rules = self.rules();
         if end.kind == (EndKind::StartFailed { permanent: true }) {
             self.health.failed_for_good(now, &rules);
@@ -317,9 +310,10 @@ impl PoolState {
             if trial && self.members.values().any(Member::is_starting) {
                 break;
             }
-            let next = self.wanted.keys().find(|key| {
-                !self.is_starting(key) && self.count(key) < self.def.max.max(1)
-            });
+            let next = self
+                .wanted
+                .keys()
+                .find(|key| !self.is_starting(key) && self.count(key) < self.def.max.max(1));
             let Some(key) = next.cloned() else { break };
             let project = self.wanted.remove(&key).flatten();
             self.start_instance(now, key, project, None);

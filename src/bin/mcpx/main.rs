@@ -1,1 +1,31 @@
-fn main() {}
+//! `mcpx`: arguments in, exit code out.
+//!
+//! The daemon, the shim, the command line and the built-in upstream are one program. Everything but
+//! reading arguments and printing stands in the library.
+
+mod arguments;
+mod call;
+mod cli;
+mod commands;
+mod daemon;
+mod demo;
+mod doctor;
+mod ended;
+mod output;
+mod reach;
+mod serve;
+mod setup;
+mod stream;
+mod tables;
+mod waiting;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let matches = match cli::tree().try_get_matches() {
+        Ok(matches) => matches,
+        Err(message) => return output::usage(&message),
+    };
+    let ended = cli::run(&matches);
+    output::end(ended)
+}

@@ -1,13 +1,7 @@
 //! Error codes of one era in the words of the other (H-30, R-03).
 
-use crate::protocol::jsonrpc::{Code, RpcError};
+use crate::protocol::jsonrpc::{Code, RESERVED_CODES, RpcError, URL_ELICITATION_REQUIRED};
 use crate::protocol::revision::Revision;
-
-/// 2025-11-25 only: a URL elicitation has to come first.
-const URL_ELICITATION_REQUIRED: i64 = -32042;
-
-/// Codes that only the specification may give a meaning to (2026-07-28 base page).
-const RESERVED: std::ops::RangeInclusive<i64> = -32099..=-32020;
 
 /// See [`super::downgrade_error`].
 pub(super) fn downgrade(revision: Revision, method: &str, error: &RpcError) -> RpcError {
@@ -16,7 +10,7 @@ pub(super) fn downgrade(revision: Revision, method: &str, error: &RpcError) -> R
     if revision.is_modern() {
         if code == Some(Code::ResourceNotFound) {
             error.code = Code::InvalidParams.number();
-        } else if RESERVED.contains(&error.code) && code.is_none() {
+        } else if RESERVED_CODES.contains(&error.code) && code.is_none() {
             // A code of another revision or of nobody: this one must not be sent on.
             error.code = Code::InternalError.number();
         }
@@ -77,7 +71,7 @@ mod tests {
         for revision in Revision::ALL {
             for known in Code::ALL {
                 let sent = code(revision, "tools/call", known.number(), None);
-                let reserved = RESERVED.contains(&sent);
+                let reserved = RESERVED_CODES.contains(&sent);
                 assert!(!reserved || revision.is_modern(), "{revision} {sent}");
                 assert!(sent != -32002 || !revision.is_modern(), "{revision} {sent}");
             }

@@ -32,7 +32,6 @@ macro_rules! finders {
 finders! {
     META = "_meta\"";
     RESULT_TYPE = "resultType\"";
-    SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo\"";
     STRUCTURED = "structuredContent\"";
     OUTPUT_SCHEMA = "outputSchema\"";
     RESOURCE_LINK = "resource_link\"";

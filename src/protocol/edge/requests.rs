@@ -29,8 +29,8 @@ pub(super) fn lift(params: Option<&RawJson>) -> Result<Lifted, RpcError> {
     };
     let envelope = envelope(&meta)?;
     let progress_token = meta.remove(PROGRESS_TOKEN).filter(is_token);
-    for key in ENVELOPE {
-        meta.remove(key);
+    if envelope.is_some() {
+        meta.retain(|key, _| !ENVELOPE.contains(&key));
     }
     if meta.is_empty() {
         object.remove("_meta");

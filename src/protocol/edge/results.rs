@@ -5,8 +5,7 @@ use bytes::{BufMut, BytesMut};
 use super::content;
 use super::fields::{Shape, foreign_names, spell, spell_each};
 use super::keys::{
-    AUDIO, META, OUTPUT_SCHEMA, RESOURCE_LINK, RESULT_TYPE, SCOPE, SERVER_INFO, SERVER_INFO_KEY,
-    STRUCTURED, TTL,
+    AUDIO, META, OUTPUT_SCHEMA, RESOURCE_LINK, RESULT_TYPE, SCOPE, SERVER_INFO, STRUCTURED, TTL,
 };
 use super::methods::is_cacheable;
 use crate::protocol::jsonrpc::skim::has_escaped_ascii;
@@ -67,9 +66,10 @@ pub(super) fn downgrade(
         stamp(&mut object, hints, own_info);
         return object.write();
     }
-    let envelope_changes = RESULT_TYPE.is_in(text)
-        || SERVER_INFO_KEY.is_in(text)
-        || (hints && (TTL.is_in(text) || SCOPE.is_in(text)));
+    // A newest-shape result that came from a modern upstream has a `resultType` (`lift` sees to it),
+    // so where there is none there is no identity to take out, either.
+    let envelope_changes =
+        escaped || RESULT_TYPE.is_in(text) || (hints && (TTL.is_in(text) || SCOPE.is_in(text)));
     if !body_changes && !envelope_changes {
         return result.clone();
     }
@@ -80,13 +80,20 @@ pub(super) fn downgrade(
 
 /// See [`super::lift_result`].
 pub(super) fn lift(revision: Revision, result: RawJson) -> RawJson {
-    // A modern result is newest shape. A legacy one has no `resultType`; a member of that name is
-    // the server's own and must not be taken for the real one further on.
-    if revision.is_modern() || !RESULT_TYPE.may_be_in(result.as_bytes()) {
+    let named = RESULT_TYPE.is_in(result.as_bytes());
+    if named == revision.is_modern() {
         return result;
     }
     let Ok(mut object) = Object::read(&result) else { return result };
-    if object.remove("resultType").is_some() { object.write() } else { result }
+    if named {
+        // Legacy results have no `resultType`: a member of that name is the server's own and must
+        // not be taken for the real one further on.
+        if object.remove("resultType").is_some() { object.write() } else { result }
+    } else {
+        // A result without one is complete (2026-07-28 base page); newest shape says so.
+        object.set_default("resultType", RawJson::write("complete"));
+        object.write()
+    }
 }
 
 /// Whether the body of a result may have to be opened; a wrong `true` costs time only.

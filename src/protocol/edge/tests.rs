@@ -235,4 +235,13 @@ fn legacy_results_have_no_result_type_of_ours() {
         r#"{"content":[]}"#
     );
     assert_eq!(lift_result(Revision::NEWEST, &method, own.clone()), own);
+    // A modern one that lacks it is complete, and loses its identity towards legacy hosts like any.
+    let sloppy =
+        raw(r#"{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"up"}}}"#);
+    let lifted = lift_result(Revision::NEWEST, &method, sloppy);
+    assert!(lifted.as_str().ends_with(r#","resultType":"complete"}"#), "{lifted:?}");
+    for revision in legacy() {
+        let out = downgrade_result(revision, &method, &lifted, &info());
+        assert_eq!(out.as_str(), r#"{"content":[]}"#);
+    }
 }

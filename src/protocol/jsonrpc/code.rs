@@ -53,6 +53,13 @@ codes! {
     ResourceNotFound = -32002, 200;
 }
 
+/// Codes that only the specification may give a meaning to (2026-07-28 base page).
+pub const RESERVED_CODES: std::ops::RangeInclusive<i64> = -32099..=-32020;
+
+/// 2025-11-25 only: a URL elicitation has to come first. mcpx never sends it of its own accord, and
+/// passes it only where it has a meaning.
+pub const URL_ELICITATION_REQUIRED: i64 = -32042;
+
 /// An error response's body, ours or a peer's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RpcError {

@@ -9,7 +9,7 @@ mod raw;
 pub mod scan;
 pub(crate) mod skim;
 
-pub use code::{Code, RpcError};
+pub use code::{Code, RESERVED_CODES, RpcError, URL_ELICITATION_REQUIRED};
 pub use id::{BadId, Id};
 pub use message::{Message, Method, Notification, Request, Response};
 pub use object::Object;

@@ -141,12 +141,21 @@ fn blanks(text: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// Strings shorter than this, as nearly all keys are, end before a call of `memchr` pays.
+const SHORT: usize = 24;
+
 /// The position after the string that starts, with its quote, at `at`.
 fn string_end(text: &[u8], at: usize) -> Option<usize> {
     if text.get(at) != Some(&b'"') {
         return None;
     }
     let mut at = at + 1;
+    let near = text.get(at..)?;
+    match near.iter().take(SHORT).position(|byte| matches!(byte, b'"' | b'\\')) {
+        Some(found) if near.get(found) == Some(&b'"') => return Some(at + found + 1),
+        Some(found) => at += found,
+        None => at += SHORT.min(near.len()),
+    }
     loop {
         at += memchr2(b'"', b'\\', text.get(at..)?)?;
         match text.get(at)? {
@@ -176,14 +185,17 @@ fn value_end(text: &[u8], at: usize) -> Option<usize> {
 fn container_end(text: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     loop {
-        match text.get(at)? {
+        let rest = text.get(at..)?;
+        let found =
+            rest.iter().position(|byte| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']'))?;
+        at += found;
+        match rest.get(found)? {
             b'"' => {
                 at = string_end(text, at)?;
                 continue;
             }
             b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth -= 1,
-            _ => {}
+            _ => depth -= 1,
         }
         at += 1;
         if depth == 0 {

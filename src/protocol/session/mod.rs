@@ -134,20 +134,9 @@ fn duration_text(duration: Duration) -> String {
         return "0s".to_owned();
     }
     let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-    let whole = units.into_iter().find(|(size, _)| millis % size == 0);
+    let whole = units.into_iter().find(|(size, _)| millis.is_multiple_of(*size));
     whole.map_or_else(|| format!("{millis}ms"), |(size, unit)| format!("{}{unit}", millis / size))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limits_read_as_people_write_them() {
-        for (millis, text) in
-            [(300_000, "5m"), (3_600_000, "1h"), (90_000, "90s"), (250, "250ms"), (0, "0s")]
-        {
-            assert_eq!(Limit::time("x", Duration::from_millis(millis)).value, text);
-        }
-    }
-}
+mod tests;

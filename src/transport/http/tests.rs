@@ -279,8 +279,8 @@ async fn one_connection_too_many_is_told_so_and_an_attached_one_takes_no_place()
     }
     let answer = daemon.raw(b"").await;
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
-    let (head, text) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.contains(&format!("Content-Length: {}\r\n", text.len())), "{answer}");
+    let (first, text) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(first.contains(&format!("Content-Length: {}\r\n", text.len())), "{answer}");
     held.pop();
     assert_eq!(daemon.slow.recv().await, Some("given up"));
     while daemon.raw(b"GET /echo HTTP/1.0\r\n\r\n").await.starts_with("HTTP/1.1 503 ") {}

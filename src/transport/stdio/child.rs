@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -223,11 +223,7 @@ pub(super) fn launch(spec: &SpawnSpec, ledger: Option<&Ledger>) -> Result<Launch
 
 /// Forks and executes.
 #[expect(clippy::disallowed_methods, reason = "the one sanctioned use")]
-fn start(
-    spec: &SpawnSpec,
-    file: &std::path::Path,
-    marker: &str,
-) -> Result<std::process::Child, SpawnError> {
+fn start(spec: &SpawnSpec, file: &Path, marker: &str) -> Result<std::process::Child, SpawnError> {
     let mut command = Command::new(file);
     command
         .arg0(&spec.program)

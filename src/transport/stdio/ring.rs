@@ -71,7 +71,7 @@ pub struct Lines {
     /// The number to ask from next time.
     pub next: u64,
     /// Lines in between that the ring has lost already.
-    pub lost: u64,
+    pub missed: u64,
     /// The stream is at its end: nothing follows.
     pub ended: bool,
 }
@@ -100,6 +100,11 @@ impl StderrRing {
         inner.lines.iter().skip(skip).cloned().chain(partial).collect()
     }
 
+    /// The number to ask from ([`Self::since`]) for the last `count` lines.
+    pub fn before_last(&self, count: usize) -> u64 {
+        self.lock().total.saturating_sub(count as u64)
+    }
+
     /// The lines after number `after` (0 for all that are kept).
     pub fn since(&self, after: u64) -> Lines {
         let inner = self.lock();
@@ -109,7 +114,7 @@ impl StderrRing {
         Lines {
             lines: inner.lines.iter().skip(usize::try_from(skip).unwrap_or(0)).cloned().collect(),
             next: inner.total,
-            lost: first.saturating_sub(after),
+            missed: first.saturating_sub(after),
             ended: inner.ended,
         }
     }
@@ -333,8 +338,10 @@ mod tests {
         assert_eq!(ring.tail(2), ["", "e"]);
         assert_eq!(logged, ["a", "b", "c", "d", ""]);
         let lines = ring.since(0);
-        assert_eq!((lines.lines.len(), lines.next, lines.lost), (3, 5, 2));
+        assert_eq!((lines.lines.len(), lines.next, lines.missed), (3, 5, 2));
         assert_eq!(ring.since(4).lines, [""]);
+        assert_eq!(ring.since(ring.before_last(2)).lines, ["d", ""]);
+        assert_eq!(ring.before_last(99), 0);
     }
 
     #[test]

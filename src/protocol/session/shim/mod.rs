@@ -23,9 +23,11 @@ mod told;
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use memchr::memmem::Finder;
 
 use self::held::Held;
 use self::told::{Kind, Reason};
@@ -527,11 +529,14 @@ fn read_id(raw: &[u8]) -> Option<Id> {
     Id::from_raw(std::str::from_utf8(raw).ok()?).ok()
 }
 
+/// Built once: building it costs more than most searches.
+static ENVELOPE: LazyLock<Finder<'static>> =
+    LazyLock::new(|| Finder::new(keys::PROTOCOL_VERSION.as_bytes()));
+
 /// Whether a request is modern: its `_meta` names a revision. Nearly every frame without one is
 /// told by one fast search; one that only quotes the key somewhere is looked at closely.
 fn is_modern(params: Option<&[u8]>) -> bool {
-    let named =
-        |text: &[u8]| memchr::memmem::find(text, keys::PROTOCOL_VERSION.as_bytes()).is_some();
+    let named = |text: &[u8]| ENVELOPE.find(text).is_some();
     params.is_some_and(|params| named(params) && scan::member(params, "_meta").is_some_and(named))
 }
 

@@ -83,7 +83,7 @@ impl Reading {
                 let limit = Limit::count("upstream.list_max_items", limits.list_max_items);
                 return Ok(Step::Incomplete(over("tools", &limit)));
             }
-            new += usize::from(self.add(RawJson::slice_of(&text, item)));
+            new += usize::from(self.add(&RawJson::slice_of(&text, item)));
         }
         let cursor = match page.next_cursor.map(|raw| serde_json::from_str::<String>(raw.get())) {
             None => return Ok(Step::Done),
@@ -113,7 +113,7 @@ impl Reading {
     }
 
     /// Whether the item is a tool of a new name.
-    fn add(&mut self, item: RawJson) -> bool {
+    fn add(&mut self, item: &RawJson) -> bool {
         let name = scan::member(item.as_bytes(), "name")
             .and_then(|raw| serde_json::from_slice::<String>(raw).ok());
         let Some(name) = name else {

@@ -161,7 +161,8 @@ pub enum UpstreamEvent {
     Settled(Settled),
     /// The opening failed; the link is of no more use.
     OpenFailed(OpenError),
-    /// `tools/list` was read (asked by [`super::UpstreamSession::read_tools`] or after a list_changed).
+    /// `tools/list` was read (asked by [`super::UpstreamSession::read_tools`] or after a
+    /// `list_changed`).
     Tools(Result<ListRead, String>),
     /// The upstream says its tools changed; the session reads them again by itself, single flight.
     ToolsChanged,

@@ -1,0 +1,229 @@
+//! Puts a daemon together, in the order of its parts, and runs it to its end.
+//!
+//! Build, then run: everything that can fail because of the machine or the configuration fails before
+//! the first actor starts, with an error that names it.
+
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::net::UnixListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use super::catalog::CatalogHandle;
+use super::control::Identity;
+use super::control::http::ControlHttp;
+use super::era_cache::EraCacheHandle;
+use super::events::{Event, EventsHandle};
+use super::hosts::HostsHandle;
+use super::instance::Shop;
+use super::instance::connect::Children;
+use super::instance::keeper::Alive;
+use super::root::{self, End, Parts, RootHandle};
+use super::settings::{SettingsArgs, SettingsHandle};
+use super::support::task::{self, TaskGuard};
+use super::upstreams::UpstreamsHandle;
+use crate::protocol::jsonrpc::{Object, RawJson};
+use crate::settings::layers::Sources;
+use crate::settings::places::Places;
+use crate::settings::{Loaded, Settings};
+use crate::transport::clock;
+use crate::transport::environment::{self, Environment};
+use crate::transport::http::listen::{ListenLimits, listen};
+use crate::transport::http::serve::ServeLimits;
+use crate::transport::link::LinkLimits;
+use crate::transport::socket::{self, RuntimeLock, SocketError};
+use crate::transport::stdio::child::StopLadder;
+use crate::transport::stdio::ledger::{self, Ledger};
+use crate::transport::stdio::reaper;
+use crate::transport::store::{self, Store, StoreError};
+
+/// What a daemon is made from.
+#[derive(Debug)]
+pub struct DaemonArgs {
+    /// State and runtime folder.
+    pub places: Places,
+    /// The lock on the runtime folder.
+    pub lock: RuntimeLock,
+    /// Where the configuration is read from.
+    pub sources: Sources,
+    /// This program's own file.
+    pub program: PathBuf,
+    /// The configuration as it was read first.
+    pub loaded: Loaded,
+}
+
+/// Why a daemon did not start, or did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonFailed {
+    /// The control socket cannot be had.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// The state folder cannot be used.
+    #[error("the state folder cannot be used: {0}")]
+    State(#[source] io::Error),
+    /// The store cannot be opened, and not because of what is in it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system refused signals or the care for orphans.
+    #[error("the system refused a part of the daemon: {0}")]
+    System(#[source] io::Error),
+    /// It could not go on.
+    #[error("the daemon ended: {0}")]
+    Ended(String),
+}
+
+/// Runs a daemon until it is asked to end. Needs the runtime.
+pub async fn run(args: DaemonArgs) -> Result<(), DaemonFailed> {
+    let started = clock::now();
+    let settings = Arc::clone(&args.loaded.settings);
+    reaper::adopt_orphans().map_err(DaemonFailed::System)?;
+    let listener = args.lock.bind()?;
+    let children = args.places.state.join("children");
+    ledger::sweep(&children, ladder(&settings)).await;
+    let ledger = Ledger::open(&children).map_err(DaemonFailed::State)?;
+    let reaping = task::spawn_guarded(async {
+        if let Err(error) = reaper::run().await {
+            tracing::warn!(%error, "orphans that end are not reaped");
+        }
+    });
+    let opened = store::open(&args.places.state.join("mcpx.redb"))?;
+    let (parts, capturing) = build(&args, &opened.store, ledger.clone(), started);
+    if let Some((aside, why)) = &opened.set_aside {
+        let text =
+            format!("the store could not be read ({why}); it was kept as {}", aside.display());
+        parts.events.emit(Event::new("daemon.warning", text));
+    }
+    let signals = signals(&parts).map_err(DaemonFailed::System)?;
+    let (stop, stopped) = watch::channel(false);
+    let serving = serve(listener, &parts, &settings, stopped);
+    for warning in &args.loaded.warnings {
+        parts.events.emit(Event::new("daemon.warning", warning.to_string()));
+    }
+    let end = root::run(parts, serving, stop).await;
+    ledger.close();
+    args.lock.remove_socket();
+    drop((signals, capturing, reaping));
+    match end {
+        End::Asked(_) => Ok(()),
+        End::Failed(why) => Err(DaemonFailed::Ended(why)),
+    }
+}
+
+fn ladder(settings: &Settings) -> StopLadder {
+    StopLadder { drain: settings.process.drain, term: settings.process.term }
+}
+
+/// All handles; nothing runs yet but the look into the login environment.
+fn build(
+    args: &DaemonArgs,
+    store: &Arc<dyn Store>,
+    ledger: Ledger,
+    started: Instant,
+) -> (Parts, TaskGuard) {
+    let settings = &args.loaded.settings;
+    let state = &args.places.state;
+    let events = EventsHandle::new(settings.daemon.events_ring);
+    let (around, capture) =
+        Environment::new(environment::own(), settings.process.login_env, settings.process.spawn);
+    let capturing = task::spawn_guarded(capture);
+    let eras = EraCacheHandle::new(state.join("upstream-eras.json"), events.clone());
+    let catalog = CatalogHandle::new(Arc::clone(store), events.clone());
+    let info = own_info();
+    let shop = Shop {
+        connect: Arc::new(Children { ledger: Some(ledger) }),
+        around: Arc::new(around),
+        info: info.clone(),
+        events: events.clone(),
+        eras: eras.clone(),
+        catalog: catalog.clone(),
+        alive: Alive::default(),
+    };
+    let upstreams = UpstreamsHandle::new(Arc::clone(settings), shop);
+    let settings = SettingsHandle::new(SettingsArgs {
+        sources: args.sources.clone(),
+        program: args.program.clone(),
+        file: args.places.runtime_settings(),
+        events: events.clone(),
+        upstreams: upstreams.clone(),
+        loaded: Arc::new(args.loaded.clone()),
+    });
+    let identity = Arc::new(Identity {
+        version: env!("CARGO_PKG_VERSION"),
+        started,
+        socket: socket::path(&args.places.runtime),
+        state: state.clone(),
+        info,
+        capabilities: own_capabilities(),
+    });
+    let (hosts, root) = (HostsHandle::default(), RootHandle::new());
+    let parts = Parts { settings, events, eras, catalog, upstreams, hosts, identity, root };
+    (parts, capturing)
+}
+
+/// What mcpx calls itself, newest shape (H-23).
+fn own_info() -> RawJson {
+    let mut info = Object::new();
+    info.set("name", RawJson::write("mcpx"));
+    info.set("title", RawJson::write("mcpx"));
+    info.set("version", RawJson::write(env!("CARGO_PKG_VERSION")));
+    info.set("description", RawJson::write(env!("CARGO_PKG_DESCRIPTION")));
+    info.write()
+}
+
+/// What mcpx offers to hosts, newest shape; the edge takes out what a revision lacks.
+fn own_capabilities() -> RawJson {
+    let mut tools = Object::new();
+    tools.set("listChanged", RawJson::write(&true));
+    let mut capabilities = Object::new();
+    capabilities.set("tools", tools.write());
+    capabilities.write()
+}
+
+/// The accept loop of the control socket.
+fn serve(
+    listener: UnixListener,
+    parts: &Parts,
+    settings: &Settings,
+    stopped: watch::Receiver<bool>,
+) -> impl Future<Output = io::Result<()>> + Send + 'static {
+    let handler = Arc::new(ControlHttp::new(parts.context()));
+    let limits = ListenLimits {
+        connections: settings.daemon.control_connections,
+        serve: ServeLimits {
+            body: settings.daemon.control_body,
+            headers: settings.daemon.control_headers,
+            link: LinkLimits {
+                max_frame: settings.link.max_frame,
+                write_queue: settings.link.write_queue,
+            },
+        },
+        accept_pause: settings.daemon.accept_pause,
+        close_grace: settings.daemon.close_grace,
+    };
+    listen(listener, handler, limits, socket::admit, stopped)
+}
+
+/// SIGTERM and SIGINT end the daemon, SIGHUP makes it read its configuration again.
+fn signals(parts: &Parts) -> io::Result<TaskGuard> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let (root, settings) = (parts.root.clone(), parts.settings.clone());
+    Ok(task::spawn_guarded(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => root.end(End::Asked("SIGTERM")),
+                _ = interrupt.recv() => root.end(End::Asked("SIGINT")),
+                _ = hangup.recv() => {
+                    let limit = settings.settings().daemon.ask;
+                    // Said in an event, either way.
+                    let _ = settings.reload(limit).await;
+                }
+            }
+        }
+    }))
+}

@@ -1,0 +1,162 @@
+//! `mcpx call`: one tool, with progress on a terminal and its result for people.
+
+use bytes::Bytes;
+use clap::ArgMatches;
+use mcpx::control::OpCall;
+use mcpx::control::types::{ApiError, CallRequest, ToolsAnswer, stream as names};
+use mcpx::protocol::jsonrpc::{Object, RawJson};
+use serde::Deserialize;
+
+use crate::arguments::{self, Typed};
+use crate::ended::{Ended, Outcome};
+use crate::output::Printer;
+use crate::reach::{self, Reach, understood};
+use crate::setup;
+use crate::stream::Events;
+use crate::waiting::Waiting;
+
+/// Runs it.
+pub(crate) async fn run(reach: &Reach<'_>, matches: &ArgMatches) -> Outcome {
+    let text = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
+    let words: Vec<String> =
+        matches.get_many("arguments").map(|words| words.cloned().collect()).unwrap_or_default();
+    let (namespace, tool) = (text("namespace"), text("tool"));
+    let stdin = || {
+        std::io::read_to_string(std::io::stdin())
+            .map_err(|error| format!("the arguments cannot be read from stdin: {error}"))
+    };
+    let typed = arguments::read(&words, stdin).map_err(Ended::Usage)?;
+    let arguments = match typed {
+        Typed::Whole(raw) => raw,
+        Typed::Pairs(pairs) if pairs.is_empty() => RawJson::empty_object(),
+        Typed::Pairs(pairs) => {
+            let schema = schema_of(reach, &namespace, &tool).await?;
+            arguments::typed(&pairs, schema.as_ref()).map_err(Ended::Usage)?
+        }
+    };
+    let call = OpCall::Call(CallRequest {
+        namespace,
+        tool,
+        arguments: Some(arguments),
+        project: setup::project(matches.get_one("project")),
+        progress: reach.printer.lively,
+    });
+    let result =
+        if call.streams() { streamed(reach, &call).await? } else { reach.ask(&call).await? };
+    show(reach.printer, &result)
+}
+
+/// The input schema of a tool, where the catalog knows it.
+async fn schema_of(
+    reach: &Reach<'_>,
+    namespace: &str,
+    tool: &str,
+) -> Result<Option<RawJson>, Ended> {
+    let call = OpCall::Tools { namespace: Some(namespace.to_owned()) };
+    let answer: ToolsAnswer = understood(&reach.ask(&call).await?)?;
+    let tools = answer.namespaces.iter().flat_map(|namespace| &namespace.tools);
+    let found = tools.into_iter().find(|raw| raw.member_str("name").as_deref() == Some(tool));
+    Ok(found.and_then(|raw| raw.member("inputSchema")))
+}
+
+#[derive(Deserialize)]
+struct ProgressNote {
+    progress: f64,
+    total: Option<f64>,
+    message: Option<String>,
+}
+
+async fn streamed(reach: &Reach<'_>, call: &OpCall) -> Result<Bytes, Ended> {
+    let title = match call {
+        OpCall::Call(call) => format!("{} {}", call.namespace, call.tool),
+        _ => String::new(),
+    };
+    let waiting = Waiting::new(reach.printer, &reach.settings.cli, title);
+    waiting
+        .during(async {
+            let mut stream = reach.open(call).await?;
+            if !is_event_stream(&stream.headers) {
+                return reach.read(stream).await;
+            }
+            let mut events = Events::default();
+            let broken = |failed: &dyn std::fmt::Display| Ended::Failed(failed.to_string());
+            while let Some(event) = events.next(&mut stream).await.map_err(|e| broken(&e))? {
+                match event.name.as_str() {
+                    names::PROGRESS => {
+                        if let Ok(note) = serde_json::from_str::<ProgressNote>(&event.data) {
+                            waiting.progress(note.progress, note.total, note.message);
+                        }
+                    }
+                    names::RESULT => return Ok(Bytes::from(event.data)),
+                    names::ERROR => {
+                        let error: ApiError = understood(event.data.as_bytes())?;
+                        return Err(reach::failed(&error));
+                    }
+                    _ => {}
+                }
+            }
+            Err(Ended::Failed(
+                "the daemon went away during the call; its outcome is unknown: check before \
+                 trying again"
+                    .to_owned(),
+            ))
+        })
+        .await
+}
+
+/// Whether an answer comes as events.
+pub(crate) fn is_event_stream(headers: &http::HeaderMap) -> bool {
+    headers
+        .get(http::header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+/// The result for people; that of a failed call goes to stderr (product.md 2).
+fn show(printer: Printer, result: &Bytes) -> Outcome {
+    let raw = RawJson::parse(result.clone())
+        .map_err(|error| Ended::Failed(format!("the result is {error}")))?;
+    let object = Object::read_or_empty(Some(&raw));
+    let is_error = object.get("isError").is_some_and(|flag| flag.as_bytes() == b"true");
+    if printer.json {
+        printer.bytes(raw.as_bytes())?;
+    } else {
+        let text = readable(&object);
+        if is_error {
+            printer.remark(&text);
+        } else {
+            printer.line(&text)?;
+        }
+    }
+    if is_error { Err(Ended::Told) } else { Ok(()) }
+}
+
+fn readable(result: &Object) -> String {
+    let blocks: Vec<RawJson> =
+        result.get("content").and_then(|content| content.read().ok()).unwrap_or_default();
+    let shown: Vec<String> = blocks.iter().map(block).collect();
+    match result.get("structuredContent") {
+        Some(structured) if shown.is_empty() => structured.as_str().to_owned(),
+        _ => shown.join("\n"),
+    }
+}
+
+/// One content block in words; what is no text is named, `--json` has it whole.
+fn block(raw: &RawJson) -> String {
+    let block = Object::read_or_empty(Some(raw));
+    let text = |name: &str| block.get_str(name).unwrap_or_default();
+    match text("type").as_str() {
+        "text" => text("text"),
+        kind @ ("image" | "audio") => {
+            let size = block.get("data").map_or(0, RawJson::len);
+            format!("[{kind} {}, {size} bytes in base64]", text("mimeType"))
+        }
+        "resource_link" => format!("[link {} {}]", text("name"), text("uri")),
+        "resource" => {
+            let resource = Object::read_or_empty(block.get("resource"));
+            let uri = resource.get_str("uri").unwrap_or_default();
+            resource.get_str("text").unwrap_or_else(|| format!("[resource {uri}]"))
+        }
+        _ => raw.as_str().to_owned(),
+    }
+}

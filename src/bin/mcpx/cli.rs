@@ -1,0 +1,230 @@
+//! The command tree: built from the table of ops, plus what is no op.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use mcpx::control::ops::{OPS, Op, OpName, Param, ParamKind};
+
+use crate::ended::Outcome;
+use crate::setup::Setup;
+use crate::{commands, daemon, demo, serve};
+
+/// The whole tree.
+pub(crate) fn tree() -> Command {
+    let mut root = Command::new("mcpx")
+        .about("One supervised daemon in front of all of a person's MCP servers")
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_version_flag(false)
+        .arg_required_else_help(true)
+        .subcommand_required(true)
+        .arg(
+            Arg::new("config")
+                .long("config")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .global(true)
+                .help("Read this configuration file in place of the user's"),
+        )
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .action(ArgAction::SetTrue)
+                .global(true)
+                .help("Print answers as JSON"),
+        );
+    for op in OPS {
+        root = match op.command {
+            Some([name]) => root.subcommand(leaf(op, name)),
+            Some([group, name]) => {
+                if root.find_subcommand(group).is_none() {
+                    root = root.subcommand(group_of(group));
+                }
+                root.mut_subcommand(*group, |command| command.subcommand(leaf(op, name)))
+            }
+            _ => root,
+        };
+    }
+    with_local_commands(root)
+}
+
+/// Commands that are no op, or an op's with more to it.
+fn with_local_commands(root: Command) -> Command {
+    root.mut_subcommand("status", |command| command.visible_alias("ps"))
+        .mut_subcommand("stop", |command| {
+            command
+                .mut_arg("server", |arg| arg.required(false).required_unless_present("daemon"))
+                .arg(
+                    Arg::new("daemon")
+                        .long("daemon")
+                        .action(ArgAction::SetTrue)
+                        .conflicts_with("server")
+                        .help("Stop the daemon, and every server with it"),
+                )
+        })
+        .mut_subcommand("config", |command| {
+            command
+                .subcommand(
+                    Command::new("check").about("Check the configuration; all mistakes at once"),
+                )
+                .subcommand(Command::new("path").about("Show where the configuration is read from"))
+        })
+        .subcommand(
+            Command::new("serve")
+                .about("The stdio side of a host: give this command to it as an MCP server")
+                .arg(
+                    Arg::new("project")
+                        .long("project")
+                        .value_name("DIR")
+                        .value_parser(value_parser!(PathBuf))
+                        .help(
+                            "The project folder, in place of the one around the working directory",
+                        ),
+                ),
+        )
+        .subcommand(daemon_command())
+        .subcommand(
+            Command::new("completions").about("Print the completion script of a shell").arg(
+                Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)),
+            ),
+        )
+        .subcommand(
+            Command::new("demo-server")
+                .about("The built-in upstream: a small MCP server on stdin and stdout"),
+        )
+}
+
+fn daemon_command() -> Command {
+    Command::new("daemon")
+        .about("Run the daemon in the foreground")
+        .arg(
+            Arg::new("replace")
+                .long("replace")
+                .action(ArgAction::SetTrue)
+                .help("Take over from a daemon that runs"),
+        )
+        .arg(
+            Arg::new("set")
+                .long("set")
+                .value_name("KEY=VALUE")
+                .action(ArgAction::Append)
+                .help("Set a setting for this run"),
+        )
+        .arg(
+            Arg::new("upstream-protocol")
+                .long("upstream-protocol")
+                .value_name("PREFERENCE")
+                .help("Set upstream.protocol for this run"),
+        )
+        .arg(
+            Arg::new("detached")
+                .long("detached")
+                .action(ArgAction::SetTrue)
+                .hide(true)
+                .help("Leave the session of whoever started it"),
+        )
+}
+
+/// A group of commands; `mcpx settings` alone shows them all.
+fn group_of(name: &'static str) -> Command {
+    let group = Command::new(name);
+    match name {
+        "settings" => group.about("Show and change settings"),
+        _ => group.about("Show and check the configuration").subcommand_required(true),
+    }
+}
+
+fn leaf(op: &'static Op, name: &'static str) -> Command {
+    let command = Command::new(name).about(op.title).long_about(op.summary);
+    op.params.iter().fold(command, |command, param| match argument(op, param) {
+        Some(argument) => command.arg(argument),
+        None => command,
+    })
+}
+
+/// A parameter as an argument; `None` where the command line decides it by itself.
+fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
+    let arg = Arg::new(param.name).help(param.doc);
+    Some(match (param.name, param.kind) {
+        // On a terminal progress is always wanted, elsewhere never.
+        ("progress", _) => return None,
+        ("follow", _) => {
+            arg.short('f').long("follow").action(ArgAction::SetTrue).help("Go on as new ones come")
+        }
+        ("project", _) => arg
+            .long("project")
+            .value_name("DIR")
+            .value_parser(value_parser!(PathBuf))
+            .help("The project folder, in place of the one around the working directory"),
+        ("arguments", _) => {
+            arg.value_name("JSON | KEY=VALUE").action(ArgAction::Append).num_args(0..).help(
+                "Its arguments: one JSON object, `-` for one on stdin, or KEY=VALUE each \
+                   (KEY:=JSON for any JSON)",
+            )
+        }
+        ("settings", _) => arg
+            .value_name("KEY=VALUE")
+            .action(ArgAction::Append)
+            .num_args(1..)
+            .required(true)
+            .help("A setting and its value; nothing after `=` forgets what was set before"),
+        (_, ParamKind::Count) => {
+            arg.short('n').long(param.name).value_name("COUNT").value_parser(value_parser!(usize))
+        }
+        (_, ParamKind::Switch) => arg.long(param.name).action(ArgAction::SetTrue),
+        (name, _) => {
+            let shown = match (op.name, name) {
+                (_, "namespace") => "NAMESPACE",
+                (_, "tool") => "TOOL",
+                (_, "key") => "KEY",
+                _ => "NAME",
+            };
+            arg.value_name(shown).required(param.required)
+        }
+    })
+}
+
+/// Runs what was asked for.
+pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    let file = matches.get_one::<PathBuf>("config").cloned();
+    match matches.subcommand() {
+        Some(("completions", arguments)) => commands::completions(arguments),
+        Some(("demo-server", _)) => demo::run(),
+        Some(("serve", arguments)) => serve::run(&Setup::find(file)?, arguments),
+        Some(("daemon", arguments)) => daemon::run(Setup::find(file)?, arguments),
+        Some((name, arguments)) => {
+            let json = matches.get_flag("json");
+            commands::run(&Setup::find(file)?, json, name, arguments)
+        }
+        None => Ok(()),
+    }
+}
+
+/// The op of a command, by its words.
+pub(crate) fn op_of(words: &[&str]) -> Option<OpName> {
+    OPS.iter().find(|op| op.command == Some(words)).map(|op| op.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_sound_and_every_command_of_the_table_is_in_it() {
+        tree().debug_assert();
+        let tree = tree();
+        for words in OPS.iter().filter_map(|op| op.command) {
+            let leaf = words.iter().try_fold(&tree, |command, word| command.find_subcommand(word));
+            assert!(leaf.is_some(), "{words:?}");
+            assert!(op_of(words).is_some());
+        }
+    }
+
+    #[test]
+    fn stop_takes_a_server_or_the_daemon() {
+        let parse = |words: &[&str]| tree().try_get_matches_from(words);
+        assert!(parse(&["mcpx", "stop"]).is_err());
+        assert!(parse(&["mcpx", "stop", "a"]).is_ok());
+        assert!(parse(&["mcpx", "stop", "--daemon"]).is_ok());
+        assert!(parse(&["mcpx", "stop", "a", "--daemon"]).is_err());
+    }
+}

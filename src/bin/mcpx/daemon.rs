@@ -1,0 +1,113 @@
+//! `mcpx daemon`: reads the configuration, takes the lock, runs the daemon to its end.
+
+use std::time::Duration;
+
+use clap::ArgMatches;
+use mcpx::actors::daemon::{self, DaemonArgs, DaemonFailed};
+use mcpx::settings::Settings;
+use mcpx::settings::layers::FlagValue;
+use mcpx::transport::http::control_call::{self, CallFailed};
+use mcpx::transport::socket::{self, RuntimeLock, SocketError};
+use mcpx::transport::{clock, environment};
+use tracing_subscriber::EnvFilter;
+
+use crate::ended::{Ended, Outcome};
+use crate::setup::Setup;
+
+/// See the module.
+pub(crate) fn run(mut setup: Setup, arguments: &ArgMatches) -> Outcome {
+    setup.sources.flags = flags(arguments)?;
+    let loaded = setup.load().map_err(Ended::Refused)?;
+    if arguments.get_flag("detached") {
+        // Fails where we lead a session already, which is as good.
+        let _ = mcpx::transport::process::own_session();
+    }
+    log();
+    let settings = std::sync::Arc::clone(&loaded.settings);
+    let runtime = runtime(settings.daemon.workers)?;
+    runtime.block_on(async {
+        let lock = lock(&setup, &settings, arguments.get_flag("replace")).await?;
+        let (sources, program) = (setup.sources, setup.program);
+        let args = DaemonArgs { places: setup.places, lock, sources, program, loaded };
+        daemon::run(args).await.map_err(|failed: DaemonFailed| Ended::Failed(failed.to_string()))
+    })
+}
+
+/// `--set KEY=VALUE` and the flags that stand for one setting.
+fn flags(arguments: &ArgMatches) -> Result<Vec<FlagValue>, Ended> {
+    let mut flags = Vec::new();
+    for given in arguments.get_many::<String>("set").unwrap_or_default() {
+        let (key, text) = given
+            .split_once('=')
+            .ok_or_else(|| Ended::Usage(format!("--set takes KEY=VALUE, not `{given}`")))?;
+        let (key, text) = (key.to_owned(), text.to_owned());
+        flags.push(FlagValue { flag: format!("--set {key}"), key, text });
+    }
+    if let Some(text) = arguments.get_one::<String>("upstream-protocol") {
+        flags.push(FlagValue {
+            flag: "--upstream-protocol".to_owned(),
+            key: "upstream.protocol".to_owned(),
+            text: text.clone(),
+        });
+    }
+    Ok(flags)
+}
+
+/// To stderr; `MCPX_LOG` chooses what. ractor wraps every actor in a span of its own, which is noise.
+fn log() {
+    let wanted = environment::variable("MCPX_LOG").unwrap_or_else(|| "info".to_owned());
+    let filter = EnvFilter::new(format!("{wanted},ractor=off"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+fn runtime(workers: usize) -> Result<tokio::runtime::Runtime, Ended> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if workers > 0 {
+        builder.worker_threads(workers);
+    }
+    builder
+        .enable_all()
+        .build()
+        .map_err(|error| Ended::Failed(format!("the runtime cannot be started: {error}")))
+}
+
+/// The lock on the runtime folder; with `replace` the running daemon is asked to end first.
+async fn lock(setup: &Setup, settings: &Settings, replace: bool) -> Result<RuntimeLock, Ended> {
+    let folder = &setup.places.runtime;
+    match socket::lock(folder) {
+        Ok(lock) => Ok(lock),
+        Err(SocketError::Taken { .. }) if replace => take_over(setup, settings).await,
+        Err(error) => Err(Ended::Failed(error.to_string())),
+    }
+}
+
+/// Asks the running daemon to end and takes its place when it has: its lock falls with it.
+async fn take_over(setup: &Setup, settings: &Settings) -> Result<RuntimeLock, Ended> {
+    let asked = control_call::send(
+        &setup.socket(),
+        http::Method::POST,
+        "/v1/shutdown",
+        "application/json",
+        None,
+    );
+    match asked.await {
+        // One that is ending already needs no word.
+        Ok(_) | Err(CallFailed::NoDaemon(_)) => {}
+        Err(error) => return Err(Ended::Failed(error.to_string())),
+    }
+    let deadline = clock::now() + settings.daemon.stop + settings.shim.start;
+    loop {
+        match socket::lock(&setup.places.runtime) {
+            Ok(lock) => return Ok(lock),
+            Err(error @ SocketError::Taken { .. }) if clock::now() >= deadline => {
+                return Err(Ended::Failed(format!("{error}; it was asked to end and did not")));
+            }
+            Err(SocketError::Taken { .. }) => pause(settings.shim.redial_step).await,
+            Err(error) => return Err(Ended::Failed(error.to_string())),
+        }
+    }
+}
+
+async fn pause(step: Duration) {
+    tokio::time::sleep(step).await;
+}

@@ -1,0 +1,90 @@
+//! What every command begins with: the environment, the folders, the configuration.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mcpx::settings::places::Places;
+use mcpx::settings::{Loaded, Mistake, Settings, Sources, runtime};
+use mcpx::transport::autostart::Autostart;
+use mcpx::transport::store::statefile;
+use mcpx::transport::{environment, socket};
+
+use crate::ended::Ended;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    /// This program's own file.
+    pub(crate) program: PathBuf,
+    /// State and runtime folder.
+    pub(crate) places: Places,
+    /// Where the configuration is read from.
+    pub(crate) sources: Sources,
+    /// `--config`, absolute.
+    file: Option<PathBuf>,
+}
+
+impl Setup {
+    /// Finds everything and reads nothing but what was set at run time.
+    pub(crate) fn find(file: Option<PathBuf>) -> Result<Self, Ended> {
+        let file = file.map(|file| absolute(&file));
+        let program = std::env::current_exe()
+            .map_err(|error| Ended::Failed(format!("mcpx does not find itself: {error}")))?;
+        let lookup: &dyn Fn(&str) -> Option<String> = &environment::variable;
+        let places = Places::usual(lookup).map_err(|error| Ended::Failed(error.to_string()))?;
+        let places = Places { state: absolute(&places.state), runtime: absolute(&places.runtime) };
+        let mut sources = Sources::usual(lookup, file.clone());
+        let kept = statefile::read(&places.runtime_settings()).ok().flatten().unwrap_or_default();
+        sources.runtime = runtime::read(&kept).into_iter().collect();
+        Ok(Self { program, places, sources, file })
+    }
+
+    /// The configuration, or every mistake in it.
+    pub(crate) fn load(&self) -> Result<Loaded, Vec<Mistake>> {
+        Settings::load(&self.sources, &self.program)
+    }
+
+    /// The configuration, or the built-in values where it has mistakes: commands that only ask a
+    /// running daemon must work beside a broken file.
+    pub(crate) fn load_leniently(&self) -> Result<Arc<Settings>, Ended> {
+        let loaded = self.load().or_else(|_| Settings::defaults(&self.program));
+        loaded.map(|loaded| loaded.settings).map_err(Ended::Refused)
+    }
+
+    /// The control socket.
+    pub(crate) fn socket(&self) -> PathBuf {
+        socket::path(&self.places.runtime)
+    }
+
+    /// How a daemon is started from here.
+    pub(crate) fn autostart(&self, settings: &Settings) -> Autostart {
+        let mut args: Vec<OsString> = vec!["daemon".into(), "--detached".into()];
+        if let Some(file) = &self.file {
+            args.extend(["--config".into(), file.into()]);
+        }
+        Autostart {
+            program: self.program.clone(),
+            args,
+            socket: self.socket(),
+            runtime: self.places.runtime.clone(),
+            log: self.places.daemon_log(),
+            timeout: settings.shim.start,
+            step: settings.shim.redial_step,
+        }
+    }
+}
+
+/// Relative to our working directory; unchanged where there is none.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// The project: as given, else the one around the working directory (product.md 3).
+pub(crate) fn project(given: Option<&PathBuf>) -> Option<String> {
+    let folder = match given {
+        Some(folder) => absolute(folder),
+        None => mcpx::settings::places::project_of(&std::env::current_dir().ok()?),
+    };
+    Some(folder.to_string_lossy().into_owned())
+}

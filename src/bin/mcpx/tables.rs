@@ -1,0 +1,326 @@
+//! Answers as text for people.
+
+use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
+use mcpx::control::types::{self as t, ServerState, Severity};
+use mcpx::control::views::plain;
+use mcpx::protocol::jsonrpc::RawJson;
+
+use crate::output::Printer;
+
+fn table(printer: Printer, header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    if !printer.colour {
+        table.force_no_tty();
+    }
+    table.set_header(header.iter().map(|title| {
+        let cell = Cell::new(title);
+        if printer.colour { cell.add_attribute(Attribute::Bold) } else { cell }
+    }));
+    table
+}
+
+fn finish(table: &Table) -> String {
+    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+fn coloured(printer: Printer, text: &str, colour: Color) -> Cell {
+    let cell = Cell::new(text);
+    if printer.colour { cell.fg(colour) } else { cell }
+}
+
+const fn colour_of(state: ServerState) -> Color {
+    match state {
+        ServerState::Ready => Color::Green,
+        ServerState::Idle | ServerState::Stopped => Color::Grey,
+        ServerState::Starting => Color::Cyan,
+        ServerState::Backoff => Color::Yellow,
+        ServerState::Parked => Color::Red,
+    }
+}
+
+/// `1h 2m`, `3m 4s`, `5s`: two units are enough for an uptime.
+fn ago(ms: u64) -> String {
+    const MINUTE: u64 = 60;
+    const HOUR: u64 = 60 * MINUTE;
+    const DAY: u64 = 24 * HOUR;
+    let seconds = ms / 1000;
+    if seconds < MINUTE {
+        format!("{seconds}s")
+    } else if seconds < HOUR {
+        format!("{}m {}s", seconds / MINUTE, seconds % MINUTE)
+    } else if seconds < DAY {
+        format!("{}h {}m", seconds / HOUR, seconds % HOUR / MINUTE)
+    } else {
+        format!("{}d {}h", seconds / DAY, seconds % DAY / HOUR)
+    }
+}
+
+/// `mcpx status`.
+pub(crate) fn status(printer: Printer, answer: &t::StatusAnswer) -> String {
+    let daemon = &answer.daemon;
+    let memory = daemon.memory.map(|bytes| format!(", {} MiB", bytes >> 20)).unwrap_or_default();
+    let mut parts = vec![format!(
+        "daemon {} (pid {}) up {}{memory}, {}",
+        daemon.version,
+        daemon.pid,
+        ago(daemon.uptime_ms),
+        daemon.socket
+    )];
+    if !daemon.configuration.is_empty() {
+        parts.push(format!(
+            "the configuration was refused, the one before is in force:\n  {}",
+            daemon.configuration.join("\n  ")
+        ));
+    }
+    parts.push(servers(printer, &answer.servers));
+    for server in &answer.servers {
+        parts.extend(trouble(server));
+    }
+    if !answer.hosts.is_empty() {
+        parts.push(hosts(printer, &answer.hosts));
+    }
+    parts.join("\n\n")
+}
+
+fn servers(printer: Printer, servers: &[t::ServerView]) -> String {
+    let header = [
+        "SERVER", "STATE", "INSTANCE", "PID", "LANE", "SCOPE", "REVISION", "UP", "CALLS",
+        "RESTARTS",
+    ];
+    let mut table = table(printer, &header);
+    for server in servers {
+        let state = || coloured(printer, server.state.as_str(), colour_of(server.state));
+        if server.instances.is_empty() {
+            let mut row = vec![Cell::new(&server.namespace), state()];
+            row.extend((0..6).map(|_| Cell::new("-")));
+            row.extend([Cell::new(server.waiting), Cell::new(server.restarts)]);
+            table.add_row(row);
+        }
+        for instance in &server.instances {
+            let pid = instance.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+            table.add_row(vec![
+                Cell::new(&server.namespace),
+                state(),
+                Cell::new(format!("#{} {}", instance.id, instance.state)),
+                Cell::new(pid),
+                Cell::new(&instance.lane),
+                Cell::new(&instance.scope),
+                Cell::new(instance.revision.as_deref().unwrap_or("-")),
+                Cell::new(ago(instance.uptime_ms)),
+                Cell::new(instance.in_flight),
+                Cell::new(server.restarts),
+            ]);
+        }
+    }
+    finish(&table)
+}
+
+/// Why a server does not run, with what to do.
+fn trouble(server: &t::ServerView) -> Option<String> {
+    let reason = server.reason.as_ref()?;
+    let after = match server.state {
+        ServerState::Backoff => server
+            .retry_in_ms
+            .map_or_else(String::new, |ms| format!("; started again in {}", ago(ms))),
+        ServerState::Parked if server.permanent => {
+            "; mend its configuration or the machine, then `mcpx reload`".to_owned()
+        }
+        ServerState::Parked => format!("; `mcpx restart {}` tries again", server.server),
+        ServerState::Stopped => format!("; `mcpx start {}` lets it run again", server.server),
+        ServerState::Idle | ServerState::Starting | ServerState::Ready => return None,
+    };
+    let lines: String = server.stderr.iter().map(|line| format!("\n  | {line}")).collect();
+    Some(format!("{}: {reason}{after}{lines}", server.namespace))
+}
+
+fn hosts(printer: Printer, hosts: &[t::HostView]) -> String {
+    let mut table = table(printer, &["HOST", "NAME", "REVISION", "PROJECT", "CALLS"]);
+    for host in hosts {
+        table.add_row(vec![
+            Cell::new(format!("#{}", host.id)),
+            Cell::new(&host.label),
+            Cell::new(&host.revision),
+            Cell::new(host.project.as_deref().unwrap_or("-")),
+            Cell::new(host.in_flight),
+        ]);
+    }
+    finish(&table)
+}
+
+/// `mcpx restart`, `stop`, `start`.
+pub(crate) fn changed(answer: &t::ServerChanged) -> String {
+    let stopped = match answer.stopped {
+        0 => String::new(),
+        1 => ", 1 instance stopped".to_owned(),
+        count => format!(", {count} instances stopped"),
+    };
+    format!("{} is {}{stopped}", answer.server, answer.state.as_str())
+}
+
+/// `mcpx reload`.
+pub(crate) fn reload(answer: &t::ReloadAnswer) -> String {
+    let lines: Vec<_> = [
+        ("new", &answer.added),
+        ("gone", &answer.removed),
+        ("changed", &answer.changed),
+        ("settings", &answer.settings),
+        ("obeyed when the daemon starts again", &answer.after_restart),
+    ]
+    .into_iter()
+    .filter(|(_, names)| !names.is_empty())
+    .map(|(what, names)| format!("{what}: {}", names.join(", ")))
+    .collect();
+    if lines.is_empty() { "nothing has changed".to_owned() } else { lines.join("\n") }
+}
+
+/// `mcpx tools`.
+pub(crate) fn tools(printer: Printer, answer: &t::ToolsAnswer) -> String {
+    let mut parts = Vec::new();
+    for namespace in &answer.namespaces {
+        let note = match (namespace.listing.as_str(), &namespace.reason) {
+            (_, Some(reason)) => format!(" ({}: {reason})", namespace.listing),
+            ("never", None) => " (never listed)".to_owned(),
+            _ => String::new(),
+        };
+        let mut table = table(printer, &[&format!("{}{note}", namespace.namespace), ""]);
+        for tool in &namespace.tools {
+            table.add_row(vec![
+                Cell::new(format!("  {}", tool.member_str("name").unwrap_or_default())),
+                Cell::new(first_sentence(tool)),
+            ]);
+        }
+        parts.push(finish(&table));
+    }
+    parts.join("\n\n")
+}
+
+fn first_sentence(tool: &RawJson) -> String {
+    let description = tool.member_str("description").or_else(|| tool.member_str("title"));
+    let description = description.unwrap_or_default();
+    let line = description.lines().next().unwrap_or_default();
+    line.split_once(". ").map_or_else(|| line.to_owned(), |(first, _)| format!("{first}."))
+}
+
+/// `mcpx logs`.
+pub(crate) fn logs(answer: &t::LogsAnswer) -> String {
+    answer.lines.iter().map(log_line).collect::<Vec<_>>().join("\n")
+}
+
+/// One line of `mcpx logs`.
+pub(crate) fn log_line(line: &t::LogLine) -> String {
+    format!("{}#{} | {}", line.server, line.instance, line.text)
+}
+
+/// `mcpx events`.
+pub(crate) fn events(answer: &t::EventsAnswer) -> String {
+    answer.events.iter().map(event).collect::<Vec<_>>().join("\n")
+}
+
+/// One line of `mcpx events`.
+pub(crate) fn event(event: &t::EventView) -> String {
+    let server = event.server.as_ref().map(|server| format!(" {server}")).unwrap_or_default();
+    let instance =
+        event.instance.as_ref().map(|instance| format!("#{instance}")).unwrap_or_default();
+    let host = event.host.as_ref().map(|host| format!(" host {host}")).unwrap_or_default();
+    format!("{} {}{server}{instance}{host}: {}", clock_text(event.at), event.kind, event.text)
+}
+
+/// Time of day in UTC: `12:34:56Z`. Events live as long as their daemon; the day is rarely asked.
+fn clock_text(ms: u64) -> String {
+    let seconds = ms / 1000 % 86_400;
+    format!("{:02}:{:02}:{:02}Z", seconds / 3600, seconds % 3600 / 60, seconds % 60)
+}
+
+/// `mcpx settings`.
+pub(crate) fn settings(printer: Printer, settings: &[t::SettingView]) -> String {
+    let mut table = table(printer, &["SETTING", "VALUE", "FROM"]);
+    for setting in settings {
+        table.add_row(vec![
+            Cell::new(&setting.key),
+            Cell::new(plain(&setting.value)),
+            Cell::new(&setting.origin),
+        ]);
+    }
+    let mut text = finish(&table);
+    if let [only] = settings {
+        text.push_str(&format!("\n\n{}\n{}; {}", only.doc, only.expected, only.applies));
+    }
+    text
+}
+
+/// `mcpx settings set`.
+pub(crate) fn settings_changed(printer: Printer, answer: &t::SettingsChanged) -> String {
+    let mut table = table(printer, &["SETTING", "VALUE", "FROM"]);
+    for setting in &answer.settings {
+        table.add_row(vec![
+            Cell::new(&setting.key),
+            Cell::new(plain(&setting.value)),
+            Cell::new(&setting.origin),
+        ]);
+    }
+    let mut text = finish(&table);
+    if !answer.after_restart.is_empty() {
+        let names = answer.after_restart.join(", ");
+        text.push_str(&format!("\n\nobeyed when the daemon starts again: {names}"));
+    }
+    text
+}
+
+/// `mcpx protocol`.
+pub(crate) fn protocol(printer: Printer, answer: &t::ProtocolAnswer) -> String {
+    let header = ["SERVER", "PREFERENCE", "PIN", "ERA", "REVISION", "KNOWN BY", "REMEMBERED"];
+    let mut table = table(printer, &header);
+    for server in &answer.servers {
+        let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let source = server.era_source.map(|source| format!("{source:?}").to_lowercase());
+        let cached =
+            server.cached.as_ref().map(|record| format!("{} {}", record.era, record.revision));
+        table.add_row(vec![
+            server.server.clone(),
+            server.preference.clone(),
+            or_dash(&server.pin),
+            or_dash(&server.era),
+            or_dash(&server.revision),
+            or_dash(&source),
+            or_dash(&cached),
+        ]);
+    }
+    finish(&table)
+}
+
+/// `mcpx health`.
+pub(crate) fn health(answer: &t::HealthAnswer) -> String {
+    let mut text = match (answer.ready, answer.draining) {
+        (_, true) => "the daemon is ending".to_owned(),
+        (true, false) => "the daemon serves hosts".to_owned(),
+        (false, false) => "the daemon is starting".to_owned(),
+    };
+    if !answer.troubled.is_empty() {
+        let names = answer.troubled.join(", ");
+        text.push_str(&format!("\nin trouble: {names}; `mcpx status` says why"));
+    }
+    for line in &answer.configuration {
+        text.push_str(&format!("\nconfiguration: {line}"));
+    }
+    text
+}
+
+/// `mcpx doctor`.
+pub(crate) fn findings(printer: Printer, findings: &[t::Finding]) -> String {
+    let mut table = table(printer, &["", "WHAT", "FOUND"]);
+    for finding in findings {
+        let (word, colour) = match finding.severity {
+            Severity::Ok => ("ok", Color::Green),
+            Severity::Warning => ("look", Color::Yellow),
+            Severity::Error => ("bad", Color::Red),
+        };
+        let mend = finding.mend.as_ref().map(|mend| format!("\n→ {mend}")).unwrap_or_default();
+        table.add_row(vec![
+            coloured(printer, word, colour),
+            Cell::new(&finding.subject),
+            Cell::new(format!("{}{mend}", finding.text)),
+        ]);
+    }
+    finish(&table)
+}

@@ -1,0 +1,30 @@
+//! This process itself.
+
+/// Leaves the session of whoever started this process, so that the end of their terminal and its
+/// signals are none of ours. For a daemon that a command or a shim has started; it fails where this
+/// process leads a group, as one does that a shell has started.
+pub fn own_session() -> std::io::Result<()> {
+    nix::unistd::setsid()?;
+    Ok(())
+}
+
+/// Memory of this process that is in RAM, in bytes, where the system tells.
+pub fn resident_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_told_and_grows_with_what_is_touched() {
+        let before = resident_bytes().unwrap();
+        let touched = vec![1_u8; 64 << 20];
+        let after = resident_bytes().unwrap();
+        assert!(after > before + (48 << 20), "{before} {after} {}", touched.len());
+    }
+}

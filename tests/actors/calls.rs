@@ -1,0 +1,185 @@
+//! One call from end to end: outcomes, resends, cancellation, queues.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mcpx::actors::upstreams::Reason;
+use mcpx::protocol::session::Answer;
+use serde_json::json;
+
+use crate::eventually;
+use crate::stage::{Stage, text, want};
+
+const SOON: Duration = Duration::from_secs(5);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_call_in_each_era() {
+    let mut stage = Stage::new(|_| {}).await;
+    let eras = ["legacy", "modern", "dual"];
+    let fakes: Vec<_> = eras.iter().map(|era| stage.fake(era, &format!("--era {era}"))).collect();
+    stage.serve(fakes.iter().map(|fake| stage.def(fake)).collect()).await;
+    for (era, fake) in eras.iter().zip(&fakes) {
+        let answer = stage.call(era, "echo", json!({"text": "hello"})).await.unwrap();
+        assert_eq!(text(&answer), "hello");
+        assert_eq!(fake.starts(), 1);
+    }
+    let protocol = stage.upstreams.protocol().await;
+    let spoken: Vec<_> = protocol.iter().map(|server| server.era.as_deref()).collect();
+    assert_eq!(spoken, [Some("modern"), Some("legacy"), Some("modern")]);
+    for fake in &fakes {
+        assert!(fake.transcript().check_frames() > 2);
+    }
+    stage.end().await;
+}
+
+/// F23: a call that was written and lost is not repeated, unless it is marked repeatable, and then
+/// once; the upstream's ledger shows what was done.
+#[tokio::test(flavor = "multi_thread")]
+async fn f23_a_written_call_is_repeated_only_where_it_may_be() {
+    let mut stage = Stage::new(|settings| settings.pool.park_after = 100).await;
+    let fake = stage.fake("led", "");
+    stage.serve(vec![stage.def(&fake)]).await;
+
+    let answer = stage.call("led", "ledger_die", json!({"text": "once"})).await.unwrap();
+    assert!(matches!(answer, Answer::Lost { written: true, .. }), "{answer:?}");
+    assert_eq!(fake.ledger("effect").len(), 1);
+
+    let mut hinted = want("led", "ledger_die_ro", json!({"text": "twice"}));
+    hinted.repeatable = true;
+    let answer = stage.upstreams.call(hinted).await.unwrap();
+    assert!(matches!(answer, Answer::Lost { written: true, .. }), "{answer:?}");
+    assert_eq!(fake.ledger("effect").len(), 3);
+    stage.end().await;
+}
+
+/// F23: calls that were waiting in a dead instance, unwritten, go to the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn f23_an_unwritten_call_is_sent_again() {
+    let mut stage = Stage::new(|_| {}).await;
+    // The first process ends before its handshake is over, with calls held for it.
+    let fake = stage.fake("late", "--exit-first 0 --initialize-delay 200");
+    stage.serve(vec![stage.def(&fake)]).await;
+    let answers = (0..8).map(|_| stage.call("late", "echo", json!({"text": "x"})));
+    for answer in futures_all(answers).await {
+        assert_eq!(text(&answer.unwrap()), "x");
+    }
+    assert_eq!(fake.starts(), 1);
+    stage.end().await;
+}
+
+/// F36: the one that gives up is cancelled upstream at once, by its own id, and nobody else is.
+#[tokio::test(flavor = "multi_thread")]
+async fn f36_dropping_a_call_cancels_it_and_no_other() {
+    let mut stage = Stage::new(|_| {}).await;
+    let fake = stage.fake("slow", "");
+    stage.serve(vec![stage.def(&fake)]).await;
+    stage.call("slow", "echo", json!({"text": "warm"})).await.unwrap();
+
+    let upstreams = stage.upstreams.clone();
+    let hanging =
+        tokio::spawn(async move { upstreams.call(want("slow", "hang", json!({}))).await });
+    eventually!(SOON, stage.status("slow").await.instances[0].in_flight == 1);
+    let other = stage.call("slow", "echo", json!({"text": "b"})).await.unwrap();
+    assert_eq!(text(&other), "b");
+    let given_up = Instant::now();
+    hanging.abort();
+    eventually!(SOON, fake.transcript().with_method("notifications/cancelled").len() == 1);
+    assert!(given_up.elapsed() < Duration::from_secs(1));
+    let transcript = fake.transcript();
+    let hang = transcript
+        .with_method("tools/call")
+        .into_iter()
+        .find(|call| call["params"]["name"] == "hang")
+        .unwrap();
+    let cancelled = &transcript.with_method("notifications/cancelled")[0];
+    assert_eq!(cancelled["params"]["requestId"], hang["id"]);
+    eventually!(SOON, stage.status("slow").await.instances[0].in_flight == 0);
+    stage.end().await;
+}
+
+/// A full queue refuses at once and says which limit, its value and what to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_queue_refuses_by_name() {
+    let mut stage = Stage::new(|settings| {
+        settings.pool.in_flight = 1;
+        settings.pool.queue = 1;
+        settings.pool.queue_timeout = Duration::from_millis(300);
+    })
+    .await;
+    let fake = stage.fake("one", "");
+    stage.serve(vec![stage.def(&fake)]).await;
+    stage.call("one", "echo", json!({"text": "warm"})).await.unwrap();
+    let upstreams = Arc::new(stage.upstreams.clone());
+    let call = |tool: &'static str| {
+        let upstreams = Arc::clone(&upstreams);
+        tokio::spawn(async move { upstreams.call(want("one", tool, json!({}))).await })
+    };
+    let hanging = call("hang");
+    eventually!(SOON, stage.status("one").await.instances[0].in_flight == 1);
+    let waiting = call("echo");
+    eventually!(SOON, stage.status("one").await.waiting == 1);
+
+    let refused = stage.call("one", "echo", json!({})).await.unwrap_err();
+    assert_eq!(refused.reason, Reason::Busy);
+    assert!(refused.text.contains("pool.queue"), "{}", refused.text);
+    let limit = refused.limit.unwrap();
+    assert_eq!((limit.setting, limit.value.as_str()), ("pool.queue", "1"));
+
+    let refused = waiting.await.unwrap().unwrap_err();
+    assert_eq!(refused.reason, Reason::Timeout);
+    assert_eq!(refused.limit.unwrap().setting, "pool.queue_timeout");
+    assert!(refused.text.contains("pool.in_flight"), "{}", refused.text);
+    hanging.abort();
+    stage.end().await;
+}
+
+/// In-flight calls of a killed process fail at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn p12_calls_of_a_killed_process_fail_at_once() {
+    let mut stage = Stage::new(|_| {}).await;
+    let fake = stage.fake("killed", "");
+    stage.serve(vec![stage.def(&fake)]).await;
+    stage.call("killed", "echo", json!({"text": "warm"})).await.unwrap();
+    let calls: Vec<_> = (0..50)
+        .map(|_| {
+            let upstreams = stage.upstreams.clone();
+            tokio::spawn(async move { upstreams.call(want("killed", "hang", json!({}))).await })
+        })
+        .collect();
+    eventually!(SOON, stage.status("killed").await.instances[0].in_flight == 50);
+    eventually!(SOON, fake.transcript().with_method("tools/call").len() == 51);
+    let pid = stage.status("killed").await.instances[0].pid.unwrap();
+    let killed = Instant::now();
+    crate::support::procs::signal(pid, nix::sys::signal::Signal::SIGKILL);
+    for call in calls {
+        let answer = call.await.unwrap().unwrap();
+        assert!(matches!(answer, Answer::Lost { written: true, .. }), "{answer:?}");
+    }
+    assert!(killed.elapsed() < Duration::from_secs(1), "{:?}", killed.elapsed());
+    let answer = stage.call("killed", "echo", json!({"text": "again"})).await.unwrap();
+    assert_eq!(text(&answer), "again");
+    assert_eq!(fake.starts(), 2);
+    stage.end().await;
+}
+
+/// Awaits all, in order; they run together.
+async fn futures_all<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut futures: Vec<_> = futures.map(Box::pin).collect();
+    let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
+    std::future::poll_fn(|cx| {
+        for (future, done) in futures.iter_mut().zip(&mut done) {
+            if done.is_none()
+                && let std::task::Poll::Ready(value) = future.as_mut().poll(cx)
+            {
+                *done = Some(value);
+            }
+        }
+        if done.iter().all(Option::is_some) {
+            std::task::Poll::Ready(())
+        } else {
+            std::task::Poll::Pending
+        }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}

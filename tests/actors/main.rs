@@ -1,0 +1,17 @@
+//! The upstream half as a whole: supervisor, pools, instances, catalog and caches, against real
+//! `fakemcp` processes where processes matter, and against memory links under a paused clock where
+//! time does.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::disallowed_methods, reason = "the ban-list is for the product")]
+#![allow(unreachable_pub, reason = "a binary has no outside")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod calls;
+mod catalog;
+mod memory;
+mod pools;
+mod processes;
+mod stage;
+mod timing;

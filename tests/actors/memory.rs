@@ -1,0 +1,173 @@
+//! Upstreams in memory, so that a paused clock can run through hours of crashes.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcpx::actors::instance::connect::{Connect, Connected, Exiting, Process};
+use mcpx::transport::clock;
+use mcpx::transport::link::{Link, LinkEvent};
+use mcpx::transport::stdio::child::{ExitReport, SpawnError, SpawnSpec, StopLadder};
+use mcpx::transport::stdio::ring::StderrRing;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+/// How one start behaves.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Script {
+    /// There is no such program.
+    pub missing: bool,
+    /// It never answers the opening.
+    pub mute: bool,
+    /// It ends so long after its handshake.
+    pub dies_after: Option<Duration>,
+    /// It answers nothing any more so long after its handshake.
+    pub wedges_after: Option<Duration>,
+}
+
+/// Makes memory links to servers that follow a script.
+#[derive(Debug, Default)]
+pub struct Memory {
+    script: Mutex<Script>,
+    starts: Mutex<Vec<std::time::Instant>>,
+    alive: Arc<AtomicUsize>,
+}
+
+impl Memory {
+    /// Whose servers all follow `script`.
+    pub fn new(script: Script) -> Arc<Self> {
+        let memory = Self::default();
+        memory.follow(script);
+        Arc::new(memory)
+    }
+
+    /// From now on.
+    pub fn follow(&self, script: Script) {
+        *self.script.lock().unwrap() = script;
+    }
+
+    /// When servers were started, since the first.
+    pub fn starts(&self) -> Vec<Duration> {
+        let starts = self.starts.lock().unwrap();
+        starts.iter().map(|at| *at - starts[0]).collect()
+    }
+
+    /// How many are alive.
+    pub fn alive(&self) -> usize {
+        self.alive.load(Ordering::SeqCst)
+    }
+}
+
+#[derive(Debug)]
+struct MemoryProcess {
+    ended: watch::Receiver<bool>,
+    stop: watch::Sender<bool>,
+    ring: StderrRing,
+}
+
+fn report() -> ExitReport {
+    ExitReport { text: "exited with status 1".to_owned(), code: Some(1), rung: Some("stdin") }
+}
+
+impl Process for MemoryProcess {
+    fn pid(&self) -> Option<u32> {
+        None
+    }
+
+    fn stderr(&self) -> StderrRing {
+        self.ring.clone()
+    }
+
+    fn exited(&mut self) -> Exiting<'_> {
+        Box::pin(async {
+            let _ = self.ended.wait_for(|ended| *ended).await;
+            report()
+        })
+    }
+
+    fn stop(mut self: Box<Self>, _ladder: StopLadder) -> Exiting<'static> {
+        self.stop.send_replace(true);
+        Box::pin(async move {
+            let _ = self.ended.wait_for(|ended| *ended).await;
+            report()
+        })
+    }
+}
+
+impl Connect for Memory {
+    fn connect(&self, spec: &SpawnSpec) -> Result<Connected, SpawnError> {
+        self.starts.lock().unwrap().push(clock::now());
+        let script = *self.script.lock().unwrap();
+        if script.missing {
+            let program = spec.program.to_string_lossy().into_owned();
+            return Err(SpawnError::NotFound { program, path: "/bin".to_owned() });
+        }
+        let (ours, theirs) = Link::pair(spec.link);
+        let (has_ended, ended) = watch::channel(false);
+        let (stop, stopped) = watch::channel(false);
+        let alive = Arc::clone(&self.alive);
+        alive.fetch_add(1, Ordering::SeqCst);
+        tokio::spawn(async move {
+            serve(theirs, script, stopped).await;
+            alive.fetch_sub(1, Ordering::SeqCst);
+            let _ = has_ended.send(true);
+        });
+        let ring = StderrRing::new(spec.stderr);
+        let process = Box::new(MemoryProcess { ended, stop, ring });
+        Ok(Connected { link: ours, drain: None, process })
+    }
+}
+
+async fn serve(link: Link, script: Script, mut stopped: watch::Receiver<bool>) {
+    let Link { mut reader, sender, writer } = link;
+    let writing = tokio::spawn(writer.run());
+    let mut ready_at = None;
+    loop {
+        let death = async {
+            match (ready_at, script.dies_after) {
+                (Some(at), Some(after)) => {
+                    tokio::time::sleep_until(tokio::time::Instant::from_std(at + after)).await;
+                }
+                _ => std::future::pending().await,
+            }
+        };
+        let event = tokio::select! {
+            event = reader.next() => event,
+            () = death => break,
+            _ = stopped.wait_for(|stopped| *stopped) => break,
+        };
+        let LinkEvent::Frame(frame) = event else { break };
+        let message: Value = serde_json::from_slice(&frame).unwrap();
+        let wedged =
+            ready_at.zip(script.wedges_after).is_some_and(|(at, after)| clock::now() >= at + after);
+        if script.mute || wedged || message.get("id").is_none() {
+            continue;
+        }
+        let id = &message["id"];
+        let result = match message["method"].as_str().unwrap() {
+            "initialize" => {
+                ready_at = Some(clock::now());
+                json!({
+                    "protocolVersion": message["params"]["protocolVersion"],
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "memory", "version": "1"},
+                })
+            }
+            "tools/list" => json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}),
+            "tools/call" => json!({"content": [{"type": "text", "text": "called"}]}),
+            "ping" => json!({}),
+            other => {
+                let error = json!({"code": -32601, "message": format!("no method {other}")});
+                let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
+                sender.send(answer.to_string().into()).await.unwrap();
+                continue;
+            }
+        };
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        if sender.send(answer.to_string().into()).await.is_err() {
+            break;
+        }
+    }
+    drop(sender);
+    writing.abort();
+}
