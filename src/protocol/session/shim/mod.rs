@@ -306,6 +306,12 @@ impl ShimSession {
         self.in_flight.len() + self.held.requests()
     }
 
+    /// The same without listen streams, which end with the connection and not with an answer.
+    pub fn awaited_requests(&self) -> usize {
+        let awaited = self.in_flight.values().filter(|call| call.kind != Kind::Listen).count();
+        awaited + self.held.requests()
+    }
+
     fn send(&mut self, frame: Bytes) {
         self.link_frames += 1;
         self.out.push_back(ShimOutput::ToDaemon(frame));

@@ -23,6 +23,8 @@ pub(super) enum Kind {
     Ping,
     /// Only asks: sent again to the next daemon.
     Query,
+    /// A stream of news. Asking for it again under its own id goes on with it.
+    Listen,
     /// Anything else; never sent twice, because what it does is not known here.
     Other,
 }
@@ -33,21 +35,19 @@ impl Kind {
             b"tools/call" => Self::ToolCall,
             b"initialize" => Self::Initialize,
             b"ping" => Self::Ping,
-            // A listen stream is a question that is answered bit by bit; asking it again under its
-            // own id goes on with it.
+            b"subscriptions/listen" => Self::Listen,
             b"server/discover"
             | b"tools/list"
             | b"prompts/list"
             | b"resources/list"
-            | b"resources/templates/list"
-            | b"subscriptions/listen" => Self::Query,
+            | b"resources/templates/list" => Self::Query,
             _ => Self::Other,
         }
     }
 
     /// Whether asking again does no harm.
     pub(super) fn is_safe(self) -> bool {
-        matches!(self, Self::Initialize | Self::Ping | Self::Query)
+        matches!(self, Self::Initialize | Self::Ping | Self::Query | Self::Listen)
     }
 }
 
