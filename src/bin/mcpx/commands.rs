@@ -16,7 +16,7 @@ use crate::{cli, doctor, tables};
 
 /// Runs a command of the tree, by its name.
 pub(crate) fn run(setup: &Setup, json: bool, name: &str, matches: &ArgMatches) -> Outcome {
-    let printer = Printer::new(json);
+    let printer = Printer::new(json, setup.plain);
     let (words, matches) = match matches.subcommand() {
         Some((inner, matches)) => (vec![name, inner], matches),
         None => (vec![name], matches),
@@ -256,5 +256,5 @@ pub(crate) fn completions(matches: &ArgMatches) -> Outcome {
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut cli::tree(), "mcpx", &mut script);
-    Printer::new(false).bytes(&script)
+    Printer::new(false, true).bytes(&script)
 }

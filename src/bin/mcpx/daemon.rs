@@ -1,5 +1,7 @@
 //! `mcpx daemon`: reads the configuration, takes the lock, runs the daemon to its end.
 
+use std::ffi::OsStr;
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use clap::ArgMatches;
@@ -55,9 +57,15 @@ fn flags(arguments: &ArgMatches) -> Result<Vec<FlagValue>, Ended> {
 
 /// To stderr; `MCPX_LOG` chooses what. ractor wraps every actor in a span of its own, which is noise.
 fn log() {
-    let wanted = environment::variable("MCPX_LOG").unwrap_or_else(|| "info".to_owned());
+    let own = environment::own();
+    let wanted = own.get(OsStr::new("MCPX_LOG")).and_then(|text| text.to_str()).unwrap_or("info");
     let filter = EnvFilter::new(format!("{wanted},ractor=off"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let terminal = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(terminal)
+        .with_writer(std::io::stderr)
+        .init();
 }
 
 fn runtime(workers: usize) -> Result<tokio::runtime::Runtime, Ended> {
@@ -83,13 +91,9 @@ async fn lock(setup: &Setup, settings: &Settings, replace: bool) -> Result<Runti
 
 /// Asks the running daemon to end and takes its place when it has: its lock falls with it.
 async fn take_over(setup: &Setup, settings: &Settings) -> Result<RuntimeLock, Ended> {
-    let asked = control_call::send(
-        &setup.socket(),
-        http::Method::POST,
-        "/v1/shutdown",
-        "application/json",
-        None,
-    );
+    let socket = setup.socket();
+    let asked =
+        control_call::send(&socket, http::Method::POST, "/v1/shutdown", "application/json", None);
     match asked.await {
         // One that is ending already needs no word.
         Ok(_) | Err(CallFailed::NoDaemon(_)) => {}

@@ -3,8 +3,6 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use mcpx::transport::environment;
-
 use crate::ended::{Ended, Outcome};
 
 /// Where and how to print.
@@ -20,9 +18,8 @@ pub(crate) struct Printer {
 
 impl Printer {
     /// By what our streams are.
-    pub(crate) fn new(json: bool) -> Self {
-        let allowed = environment::variable("NO_COLOR").is_none_or(|text| text.is_empty());
-        let colour = allowed && !json && io::stdout().is_terminal();
+    pub(crate) fn new(json: bool, plain: bool) -> Self {
+        let colour = !plain && !json && io::stdout().is_terminal();
         Self { json, colour, lively: io::stderr().is_terminal() }
     }
 

@@ -1,6 +1,6 @@
 //! What every command begins with: the environment, the folders, the configuration.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +21,8 @@ pub(crate) struct Setup {
     pub(crate) places: Places,
     /// Where the configuration is read from.
     pub(crate) sources: Sources,
+    /// `NO_COLOR` is set.
+    pub(crate) plain: bool,
     /// `--config`, absolute.
     file: Option<PathBuf>,
 }
@@ -31,13 +33,15 @@ impl Setup {
         let file = file.map(|file| absolute(&file));
         let program = std::env::current_exe()
             .map_err(|error| Ended::Failed(format!("mcpx does not find itself: {error}")))?;
-        let lookup: &dyn Fn(&str) -> Option<String> = &environment::variable;
-        let places = Places::usual(lookup).map_err(|error| Ended::Failed(error.to_string()))?;
+        let own = environment::own();
+        let lookup = |name: &str| own.get(OsStr::new(name))?.clone().into_string().ok();
+        let places = Places::usual(&lookup).map_err(|error| Ended::Failed(error.to_string()))?;
         let places = Places { state: absolute(&places.state), runtime: absolute(&places.runtime) };
-        let mut sources = Sources::usual(lookup, file.clone());
+        let mut sources = Sources::usual(&lookup, file.clone());
         let kept = statefile::read(&places.runtime_settings()).ok().flatten().unwrap_or_default();
         sources.runtime = runtime::read(&kept).into_iter().collect();
-        Ok(Self { program, places, sources, file })
+        let plain = lookup("NO_COLOR").is_some_and(|text| !text.is_empty());
+        Ok(Self { program, places, sources, plain, file })
     }
 
     /// The configuration, or every mistake in it.

@@ -9,7 +9,7 @@ use crate::output::Printer;
 
 fn table(printer: Printer, header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     if !printer.colour {
         table.force_no_tty();
     }
