@@ -315,8 +315,7 @@ async fn nothing_is_left_of_many_lives_however_they_end() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = Ledger::open(folder.path()).unwrap();
     reaper::adopt_orphans().unwrap();
-    let ladder =
-        StopLadder { drain: Duration::from_millis(30), term: Duration::from_millis(500) };
+    let ladder = StopLadder { drain: Duration::from_millis(30), term: Duration::from_millis(500) };
     let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let mut before = 0;
     for life in 0..41 {
