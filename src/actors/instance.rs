@@ -642,8 +642,9 @@ impl InstanceState {
         }
         let lines = self.args.settings.process.stderr_lines;
         end.stderr = self.stderr.as_ref().map(|ring| ring.tail(lines)).unwrap_or_default();
+        // The pool stops this actor when it has read the report: a supervision event would overtake
+        // it.
         self.tell_pool(PoolMsg::Ended { id: self.args.id, end });
-        self.me.stop(None);
     }
 
     fn emit(&self, event: Event) {

@@ -487,7 +487,7 @@ impl UpstreamsState {
         // Its `pre_start` cannot fail, so nobody needs to watch the join handle.
         let (actor, _) = ActorRuntime::spawn_linked_instant(None, Pool, args, self.me.get_cell())?;
         self.pools.insert(actor.get_id(), Arc::clone(&def));
-        let pool = PoolHandle::new(def.key.as_str().into(), actor);
+        let pool = PoolHandle::new(actor);
         self.shared.directory.insert(Arc::new(Server { def, pool, routes }));
         Ok(())
     }

@@ -44,11 +44,18 @@ async fn f23_a_written_call_is_repeated_only_where_it_may_be() {
     assert!(matches!(answer, Answer::Lost { written: true, .. }), "{answer:?}");
     assert_eq!(fake.ledger("effect").len(), 1);
 
-    let mut hinted = want("led", "ledger_die_ro", json!({"text": "twice"}));
+    let mut hinted = want("led", "ledger_die_ro", json!({"text": "x"}));
+    hinted.repeatable = true;
+    let answer = stage.upstreams.call(hinted).await.unwrap();
+    assert_eq!(text(&answer), "done at last");
+    assert_eq!(fake.ledger("effect ledger_die_ro").len(), 2);
+
+    // Once, not as often as it takes.
+    let mut hinted = want("led", "ledger_die_idem", json!({"text": "x", "times": 9}));
     hinted.repeatable = true;
     let answer = stage.upstreams.call(hinted).await.unwrap();
     assert!(matches!(answer, Answer::Lost { written: true, .. }), "{answer:?}");
-    assert_eq!(fake.ledger("effect").len(), 3);
+    assert_eq!(fake.ledger("effect ledger_die_idem").len(), 2);
     stage.end().await;
 }
 

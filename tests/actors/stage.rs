@@ -191,10 +191,16 @@ impl Stage {
 
     /// Ends everything; nothing may be left.
     pub async fn end(self) {
+        self.end_keeping().await;
+    }
+
+    /// The same, but the state folder is kept for another stage.
+    pub async fn end_keeping(self) -> tempfile::TempDir {
         let left = self.upstreams.stop_all(Duration::from_secs(10)).await;
         assert_eq!(left, 0, "instances are left");
         assert_eq!(self.processes(), 0, "processes are left");
-        self.stem.stop(None);
+        self.stem.stop_and_wait(None, None).await.unwrap();
+        self.folder
     }
 }
 

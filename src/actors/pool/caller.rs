@@ -1,7 +1,5 @@
 //! One call, from finding a route to its outcome. Runs in the caller's task; no actor waits here.
 
-use std::time::Duration;
-
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
@@ -91,7 +89,7 @@ async fn find_route(
         });
     };
     let mut stage = Stage::Start;
-    let wait = wait_for_route(server, key, want, pool.queue_timeout, &mut stage);
+    let wait = wait_for_route(server, key, want, pool, &mut stage);
     match tokio::time::timeout(pool.queue_timeout, wait).await {
         Ok(found) => found,
         Err(_) => Err(too_late(name, stage, pool)),
@@ -119,7 +117,7 @@ async fn wait_for_route(
     server: &Server,
     key: &RouteKey,
     want: &CallWant,
-    limit: Duration,
+    pool: &PoolSettings,
     stage: &mut Stage,
 ) -> Result<Option<Leased>, Refused> {
     let mut crowd_told = false;
@@ -128,10 +126,11 @@ async fn wait_for_route(
         let added = server.routes.added();
         let Some(route) = server.routes.find(key) else {
             *stage = Stage::Start;
-            match server.pool.get_route(key, &want.caller, limit).await {
+            match server.pool.get_route(key, &want.caller, pool.queue_timeout).await {
                 RouteAnswer::Ready => continue,
                 RouteAnswer::Moved => return Ok(None),
                 RouteAnswer::Refused(refused) => return Err(refused),
+                RouteAnswer::Late => return Err(too_late(&server.def.key, *stage, pool)),
             }
         };
         *stage = Stage::Permit;
@@ -207,9 +206,11 @@ pub async fn wake(shared: &Shared, server: &Server, caller: &Caller) -> Result<S
     let scope = ScopeKey::of(server.def.scope, caller, || shared.next_number());
     let key = RouteKey { scope, lane: Lane::Shared };
     if server.routes.find(&key).is_none() {
-        let limit = shared.settings().pool.queue_timeout;
-        if let RouteAnswer::Refused(refused) = server.pool.get_route(&key, caller, limit).await {
-            return Err(refused);
+        let pool = shared.settings().pool;
+        match server.pool.get_route(&key, caller, pool.queue_timeout).await {
+            RouteAnswer::Ready | RouteAnswer::Moved => {}
+            RouteAnswer::Refused(refused) => return Err(refused),
+            RouteAnswer::Late => return Err(too_late(&server.def.key, Stage::Start, &pool)),
         }
     }
     Ok(key.scope)

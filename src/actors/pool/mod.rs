@@ -49,13 +49,14 @@ pub enum RouteAnswer {
     Moved,
     /// There will be none.
     Refused(Refused),
+    /// There was none within the limit.
+    Late,
 }
 
 /// What others hold of a pool.
 #[derive(Debug, Clone)]
 pub struct PoolHandle {
     actor: ActorRef<PoolMsg>,
-    name: Arc<str>,
 }
 
 /// What a pool hears.
@@ -169,8 +170,8 @@ pub struct InstanceLog {
 
 impl PoolHandle {
     /// For the supervisor, which started `actor`.
-    pub(super) const fn new(name: Arc<str>, actor: ActorRef<PoolMsg>) -> Self {
-        Self { actor, name }
+    pub(super) const fn new(actor: ActorRef<PoolMsg>) -> Self {
+        Self { actor }
     }
 
     /// Which incarnation.
@@ -186,10 +187,7 @@ impl PoolHandle {
             Ok(answer) => answer,
             // It crashed, or was replaced a moment ago; its successor is in the directory.
             Err(AskError::Gone) => RouteAnswer::Moved,
-            Err(AskError::Late) => RouteAnswer::Refused(Refused::unavailable(format!(
-                "server `{}` did not become ready in time; `mcpx status {}` shows what it is doing",
-                self.name, self.name,
-            ))),
+            Err(AskError::Late) => RouteAnswer::Late,
         }
     }
 
