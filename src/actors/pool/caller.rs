@@ -1,6 +1,5 @@
 //! One call, from finding a route to its outcome. Runs in the caller's task; no actor waits here.
 
-
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
