@@ -83,7 +83,7 @@ impl StartFailed {
 }
 
 fn said(tail: &[String]) -> String {
-    tail.iter().map(|line| format!("\n  {line}")).collect()
+    tail.iter().flat_map(|line| ["\n  ", line]).collect()
 }
 
 /// Lines of the log that an error quotes.
@@ -130,7 +130,7 @@ impl Autostart {
 
     /// The lock, or `None` where a daemon listens while we wait for it.
     async fn lock(&self, deadline: Instant) -> Result<Option<File>, StartFailed> {
-        statefile::private_folder(&self.runtime).map_err(self.failed(&self.runtime))?;
+        statefile::private_folder(&self.runtime).map_err(Self::failed(&self.runtime))?;
         let path = self.runtime.join("start.lock");
         let file = OpenOptions::new()
             .write(true)
@@ -138,12 +138,12 @@ impl Autostart {
             .truncate(false)
             .mode(0o600)
             .open(&path)
-            .map_err(self.failed(&path))?;
+            .map_err(Self::failed(&path))?;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Some(file)),
                 Err(TryLockError::WouldBlock) => self.pause(deadline).await?,
-                Err(TryLockError::Error(error)) => return Err(self.failed(&path)(error)),
+                Err(TryLockError::Error(error)) => return Err(Self::failed(&path)(error)),
             }
             if self.listens().await {
                 return Ok(None);
@@ -162,7 +162,7 @@ impl Autostart {
     #[expect(clippy::disallowed_methods, reason = "our own program, not an upstream")]
     fn spawn(&self) -> Result<Child, StartFailed> {
         let folder = self.log.parent().unwrap_or(Path::new("/"));
-        statefile::private_folder(folder).map_err(self.failed(folder))?;
+        statefile::private_folder(folder).map_err(Self::failed(folder))?;
         // One log for each life; the one before is what a person looks at after a crash.
         let _ = std::fs::rename(&self.log, self.log.with_extension("log.1"));
         let log = OpenOptions::new()
@@ -170,8 +170,8 @@ impl Autostart {
             .create(true)
             .mode(0o600)
             .open(&self.log)
-            .map_err(self.failed(&self.log))?;
-        let errors = log.try_clone().map_err(self.failed(&self.log))?;
+            .map_err(Self::failed(&self.log))?;
+        let errors = log.try_clone().map_err(Self::failed(&self.log))?;
         tokio::process::Command::new(&self.program)
             .args(&self.args)
             // Started from inside an upstream, it must not be taken for a part of that one.
@@ -182,10 +182,10 @@ impl Autostart {
             .stdout(log)
             .stderr(errors)
             .spawn()
-            .map_err(self.failed(&self.program))
+            .map_err(Self::failed(&self.program))
     }
 
-    fn failed(&self, path: &Path) -> impl Fn(io::Error) -> StartFailed + use<> {
+    fn failed(path: &Path) -> impl Fn(io::Error) -> StartFailed + use<> {
         let path = path.to_owned();
         move |source| StartFailed::Io { path: path.clone(), source }
     }

@@ -50,7 +50,7 @@ impl Output {
     ///
     /// # Panics
     /// Where it ended otherwise.
-    #[must_use]
+    #[allow(clippy::return_self_not_must_use, reason = "often only the code matters")]
     pub fn expect_code(self, code: i32) -> Self {
         assert_eq!(self.code, code, "wrong exit code\n{}\n{}", self.stdout, self.stderr);
         self

@@ -163,6 +163,11 @@ impl Transcript {
         self.entries.iter().filter(|entry| entry.from_mcpx).map(Entry::json).collect()
     }
 
+    /// The lines that mcpx sent, in order, as they came.
+    pub fn seen_lines(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter(|entry| entry.from_mcpx).map(|entry| entry.line.as_str())
+    }
+
     /// The methods that mcpx sent, in order; an answer counts as `(answer)`, rubbish as `(none)`.
     pub fn methods(&self) -> Vec<String> {
         let name = |message: &Value| match message["method"].as_str() {

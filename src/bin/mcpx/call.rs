@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::arguments::{self, Typed};
 use crate::ended::{Ended, Outcome};
-use crate::output::Printer;
+use crate::output::{self, Printer};
 use crate::reach::{self, Reach, understood};
 use crate::setup;
 use crate::stream::Events;
@@ -119,13 +119,13 @@ fn show(printer: Printer, result: &Bytes) -> Outcome {
     let object = Object::read_or_empty(Some(&raw));
     let is_error = object.get("isError").is_some_and(|flag| flag.as_bytes() == b"true");
     if printer.json {
-        printer.bytes(raw.as_bytes())?;
+        output::bytes(raw.as_bytes())?;
     } else {
         let text = readable(&object);
         if is_error {
-            printer.remark(&text);
+            output::remark(&text);
         } else {
-            printer.line(&text)?;
+            output::line(&text)?;
         }
     }
     if is_error { Err(Ended::Told) } else { Ok(()) }

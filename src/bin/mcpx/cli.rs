@@ -52,7 +52,8 @@ fn with_local_commands(root: Command) -> Command {
     root.mut_subcommand("status", |command| command.visible_alias("ps"))
         .mut_subcommand("stop", |command| {
             command
-                .mut_arg("server", |arg| arg.required(false).required_unless_present("daemon"))
+                .override_usage("mcpx stop <NAME>\n       mcpx stop --daemon")
+            .mut_arg("server", |arg| arg.required(false).required_unless_present("daemon"))
                 .arg(
                     Arg::new("daemon")
                         .long("daemon")

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::call::{self, is_event_stream};
 use crate::ended::{Ended, Outcome};
-use crate::output::Printer;
+use crate::output::{self, Printer};
 use crate::reach::{Reach, failed, understood};
 use crate::setup::Setup;
 use crate::stream::Events;
@@ -108,7 +108,7 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
     }
     let body = reach.ask(call).await?;
     if reach.printer.json {
-        return reach.printer.bytes(&body);
+        return output::bytes(&body);
     }
     let printer = reach.printer;
     let text = match call.name() {
@@ -123,7 +123,7 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
         }
         OpName::SettingsSet => tables::settings_changed(printer, &understood(&body)?),
         OpName::Protocol => tables::protocol(printer, &understood(&body)?),
-        OpName::Health => return health(reach, &understood(&body)?),
+        OpName::Health => return health(&understood(&body)?),
         OpName::Shutdown => {
             format!("the daemon (pid {}) is ending", understood::<t::ShutdownAnswer>(&body)?.pid)
         }
@@ -131,7 +131,7 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
             String::from_utf8_lossy(&body).into_owned()
         }
     };
-    if text.is_empty() { Ok(()) } else { reach.printer.line(&text) }
+    if text.is_empty() { Ok(()) } else { output::line(&text) }
 }
 
 /// Lines or events as they come, until the daemon ends or we are interrupted.
@@ -139,7 +139,7 @@ async fn follow(reach: &Reach<'_>, call: &OpCall) -> Outcome {
     let mut stream = reach.open(call).await?;
     if !is_event_stream(&stream.headers) {
         let body = reach.read(stream).await?;
-        return reach.printer.bytes(&body);
+        return output::bytes(&body);
     }
     let mut events = Events::default();
     let broken = |error: &dyn std::fmt::Display| Ended::Failed(error.to_string());
@@ -155,14 +155,14 @@ async fn follow(reach: &Reach<'_>, call: &OpCall) -> Outcome {
             }
             _ => continue,
         };
-        reach.printer.line(&text)?;
+        output::line(&text)?;
     }
-    reach.printer.remark("the daemon has ended the stream");
+    output::remark("the daemon has ended the stream");
     Ok(())
 }
 
-fn health(reach: &Reach<'_>, answer: &t::HealthAnswer) -> Outcome {
-    reach.printer.line(&tables::health(answer))?;
+fn health(answer: &t::HealthAnswer) -> Outcome {
+    output::line(&tables::health(answer))?;
     if answer.ready && answer.configuration.is_empty() { Ok(()) } else { Err(Ended::Told) }
 }
 
@@ -174,9 +174,9 @@ async fn version(reach: &Reach<'_>) -> Outcome {
         Err(other) => return Err(other),
     };
     if reach.printer.json {
-        return reach.printer.as_json(&json!({"version": own, "daemon": daemon}));
+        return output::as_json(&json!({"version": own, "daemon": daemon}));
     }
-    reach.printer.line(&match daemon {
+    output::line(&match daemon {
         Some(daemon) => format!(
             "mcpx {own}\ndaemon {}, MCP revisions {}",
             daemon.version,
@@ -191,13 +191,13 @@ async fn config_show(reach: &Reach<'_>) -> Outcome {
     let answer = match reach.ask(&OpCall::Config).await {
         Ok(body) => understood(&body)?,
         Err(Ended::NoDaemon(_)) => {
-            reach.printer.remark("no daemon runs; this is what the next one would read");
+            output::remark("no daemon runs; this is what the next one would read");
             t::ConfigAnswer::of(&reach.setup.load().map_err(Ended::Refused)?)
         }
         Err(other) => return Err(other),
     };
     if reach.printer.json {
-        return reach.printer.as_json(&answer);
+        return output::as_json(&answer);
     }
     let files: Vec<_> = answer.files.iter().map(|file| format!("# from {file}\n")).collect();
     let text = if answer.toml.is_empty() {
@@ -205,14 +205,14 @@ async fn config_show(reach: &Reach<'_>) -> Outcome {
     } else {
         answer.toml.trim_end().to_owned()
     };
-    reach.printer.line(&format!("{}{text}", files.concat()))
+    output::line(&format!("{}{text}", files.concat()))
 }
 
 fn config_check(setup: &Setup, printer: Printer) -> Outcome {
     let loaded = match setup.load() {
         Ok(loaded) => loaded,
         Err(mistakes) if printer.json => {
-            printer.as_json(&json!({"ok": false, "mistakes": mistake_lines(&mistakes)}))?;
+            output::as_json(&json!({"ok": false, "mistakes": mistake_lines(&mistakes)}))?;
             // Said already; the code is that of a refused configuration.
             return Err(Ended::Refused(Vec::new()));
         }
@@ -220,13 +220,15 @@ fn config_check(setup: &Setup, printer: Printer) -> Outcome {
     };
     let warnings = mistake_lines(&loaded.warnings);
     if printer.json {
-        return printer.as_json(&json!({"ok": true, "mistakes": [], "warnings": warnings}));
+        return output::as_json(&json!({"ok": true, "mistakes": [], "warnings": warnings}));
     }
-    warnings.iter().for_each(|warning| printer.remark(warning));
+    for warning in &warnings {
+        output::remark(warning);
+    }
     let servers = loaded.settings.servers.iter().filter(|def| !def.builtin).count();
     let changed =
         loaded.resolved.all.iter().filter(|value| value.origin.to_string() != "default").count();
-    printer.line(&format!(
+    output::line(&format!(
         "in order: {} files, {servers} servers, {changed} settings",
         loaded.files.len()
     ))
@@ -237,7 +239,7 @@ fn config_path(setup: &Setup, printer: Printer) -> Outcome {
     if printer.json {
         let places: Vec<_> =
             places.iter().map(|path| json!({"path": path, "exists": path.exists()})).collect();
-        return printer.as_json(&places);
+        return output::as_json(&places);
     }
     let lines: Vec<_> = places
         .iter()
@@ -246,7 +248,7 @@ fn config_path(setup: &Setup, printer: Printer) -> Outcome {
             format!("{}{note}", path.display())
         })
         .collect();
-    printer.line(&lines.join("\n"))
+    output::line(&lines.join("\n"))
 }
 
 /// The completion script of a shell.
@@ -256,5 +258,5 @@ pub(crate) fn completions(matches: &ArgMatches) -> Outcome {
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut cli::tree(), "mcpx", &mut script);
-    Printer::new(false, true).bytes(&script)
+    output::bytes(&script)
 }

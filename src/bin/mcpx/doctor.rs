@@ -9,7 +9,7 @@ use mcpx::control::types::{DoctorAnswer, Finding, Severity};
 
 use crate::ended::{Ended, Outcome};
 use crate::reach::{Reach, understood};
-use crate::tables;
+use crate::{output, tables};
 
 /// Longest socket path that every system takes.
 const LONGEST_SOCKET: usize = 103;
@@ -29,9 +29,9 @@ pub(crate) async fn run(reach: &Reach<'_>, server: Option<String>) -> Outcome {
     }
     let broken = findings.iter().any(|finding| finding.severity == Severity::Error);
     if reach.printer.json {
-        reach.printer.as_json(&DoctorAnswer { findings })?;
+        output::as_json(&DoctorAnswer { findings })?;
     } else {
-        reach.printer.line(&tables::findings(reach.printer, &findings))?;
+        output::line(&tables::findings(reach.printer, &findings))?;
     }
     if broken { Err(Ended::Told) } else { Ok(()) }
 }

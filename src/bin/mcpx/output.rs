@@ -22,31 +22,31 @@ impl Printer {
         let colour = !plain && !json && io::stdout().is_terminal();
         Self { json, colour, lively: io::stderr().is_terminal() }
     }
+}
 
-    /// One line, or several, on stdout.
-    pub(crate) fn line(self, text: &str) -> Outcome {
-        let mut out = io::stdout().lock();
-        written(out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")))
-    }
+/// One line, or several, on stdout.
+pub(crate) fn line(text: &str) -> Outcome {
+    let mut out = io::stdout().lock();
+    written(out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")))
+}
 
-    /// Bytes on stdout, with a line break behind them where they have none.
-    pub(crate) fn bytes(self, bytes: &[u8]) -> Outcome {
-        let end: &[u8] = if bytes.ends_with(b"\n") { b"" } else { b"\n" };
-        let mut out = io::stdout().lock();
-        written(out.write_all(bytes).and_then(|()| out.write_all(end)).and_then(|()| out.flush()))
-    }
+/// Bytes on stdout, with a line break behind them where they have none.
+pub(crate) fn bytes(bytes: &[u8]) -> Outcome {
+    let end: &[u8] = if bytes.ends_with(b"\n") { b"" } else { b"\n" };
+    let mut out = io::stdout().lock();
+    written(out.write_all(bytes).and_then(|()| out.write_all(end)).and_then(|()| out.flush()))
+}
 
-    /// A value of ours as JSON on stdout.
-    pub(crate) fn as_json(self, value: &impl serde::Serialize) -> Outcome {
-        let text = serde_json::to_string_pretty(value);
-        self.line(&text.map_err(|error| Ended::Failed(format!("no JSON: {error}")))?)
-    }
+/// A value of ours as JSON on stdout.
+pub(crate) fn as_json(value: &impl serde::Serialize) -> Outcome {
+    let text = serde_json::to_string_pretty(value);
+    line(&text.map_err(|error| Ended::Failed(format!("no JSON: {error}")))?)
+}
 
-    /// A remark on stderr.
-    pub(crate) fn remark(self, text: &str) {
-        // Nobody reads stderr: then nobody misses it.
-        let _ = writeln!(io::stderr(), "{text}");
-    }
+/// A remark on stderr.
+pub(crate) fn remark(text: &str) {
+    // Nobody reads stderr: then nobody misses it.
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 fn written(result: io::Result<()>) -> Outcome {

@@ -34,9 +34,9 @@ impl<'a> Reach<'a> {
         match self.dial(call).await {
             Err(CallFailed::NoDaemon(_)) if call.name().row().needs == Needs::Start => {
                 self.start().await?;
-                self.dial(call).await.map_err(|failed| self.unreached(&failed))
+                self.dial(call).await.map_err(|failed| Self::unreached(&failed))
             }
-            other => other.map_err(|failed| self.unreached(&failed)),
+            other => other.map_err(|failed| Self::unreached(&failed)),
         }
     }
 
@@ -73,7 +73,7 @@ impl<'a> Reach<'a> {
         })
     }
 
-    fn unreached(&self, failed: &CallFailed) -> Ended {
+    fn unreached(failed: &CallFailed) -> Ended {
         match failed {
             CallFailed::NoDaemon(socket) => Ended::NoDaemon(format!(
                 "no daemon runs (nobody listens on {}); start one with `mcpx daemon`",

@@ -20,8 +20,10 @@ fn table(printer: Printer, header: &[&str]) -> Table {
     table
 }
 
+/// Without the padding at the edges.
 fn finish(table: &Table) -> String {
-    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    let trim = |line: String| line.strip_prefix(' ').unwrap_or(&line).trim_end().to_owned();
+    table.lines().map(trim).collect::<Vec<_>>().join("\n")
 }
 
 fn coloured(printer: Printer, text: &str, colour: Color) -> Cell {
@@ -130,8 +132,9 @@ fn trouble(server: &t::ServerView) -> Option<String> {
         ServerState::Stopped => format!("; `mcpx start {}` lets it run again", server.server),
         ServerState::Idle | ServerState::Starting | ServerState::Ready => return None,
     };
-    let lines: String = server.stderr.iter().map(|line| format!("\n  | {line}")).collect();
-    Some(format!("{}: {reason}{after}{lines}", server.namespace))
+    let mut lines = vec![format!("{}: {reason}{after}", server.namespace)];
+    lines.extend(server.stderr.iter().map(|line| format!("  | {line}")));
+    Some(lines.join("\n"))
 }
 
 fn hosts(printer: Printer, hosts: &[t::HostView]) -> String {
@@ -242,29 +245,23 @@ pub(crate) fn settings(printer: Printer, settings: &[t::SettingView]) -> String 
             Cell::new(&setting.origin),
         ]);
     }
-    let mut text = finish(&table);
-    if let [only] = settings {
-        text.push_str(&format!("\n\n{}\n{}; {}", only.doc, only.expected, only.applies));
+    match settings {
+        [only] => {
+            let about = format!("{}\n{}; {}", only.doc, only.expected, only.applies);
+            format!("{}\n\n{about}", finish(&table))
+        }
+        _ => finish(&table),
     }
-    text
 }
 
 /// `mcpx settings set`.
 pub(crate) fn settings_changed(printer: Printer, answer: &t::SettingsChanged) -> String {
-    let mut table = table(printer, &["SETTING", "VALUE", "FROM"]);
-    for setting in &answer.settings {
-        table.add_row(vec![
-            Cell::new(&setting.key),
-            Cell::new(plain(&setting.value)),
-            Cell::new(&setting.origin),
-        ]);
+    let shown = settings(printer, &answer.settings);
+    if answer.after_restart.is_empty() {
+        return shown;
     }
-    let mut text = finish(&table);
-    if !answer.after_restart.is_empty() {
-        let names = answer.after_restart.join(", ");
-        text.push_str(&format!("\n\nobeyed when the daemon starts again: {names}"));
-    }
-    text
+    let names = answer.after_restart.join(", ");
+    format!("{shown}\n\nobeyed when the daemon starts again: {names}")
 }
 
 /// `mcpx protocol`.
@@ -291,19 +288,18 @@ pub(crate) fn protocol(printer: Printer, answer: &t::ProtocolAnswer) -> String {
 
 /// `mcpx health`.
 pub(crate) fn health(answer: &t::HealthAnswer) -> String {
-    let mut text = match (answer.ready, answer.draining) {
-        (_, true) => "the daemon is ending".to_owned(),
-        (true, false) => "the daemon serves hosts".to_owned(),
-        (false, false) => "the daemon is starting".to_owned(),
+    let state = match (answer.ready, answer.draining) {
+        (_, true) => "the daemon is ending",
+        (true, false) => "the daemon serves hosts",
+        (false, false) => "the daemon is starting",
     };
+    let mut lines = vec![state.to_owned()];
     if !answer.troubled.is_empty() {
         let names = answer.troubled.join(", ");
-        text.push_str(&format!("\nin trouble: {names}; `mcpx status` says why"));
+        lines.push(format!("in trouble: {names}; `mcpx status` says why"));
     }
-    for line in &answer.configuration {
-        text.push_str(&format!("\nconfiguration: {line}"));
-    }
-    text
+    lines.extend(answer.configuration.iter().map(|line| format!("configuration: {line}")));
+    lines.join("\n")
 }
 
 /// `mcpx doctor`.

@@ -13,5 +13,5 @@ pub use code::{Code, RESERVED_CODES, RpcError, URL_ELICITATION_REQUIRED};
 pub use id::{BadId, Id};
 pub use message::{Message, Method, Notification, Request, Response};
 pub use object::Object;
-pub use parse::{Incoming, Malformed, parse, parse_noting, salvage_id};
+pub use parse::{Incoming, Malformed, parse, parse_noting, salvage_cut_id, salvage_id};
 pub use raw::{BadJson, RawJson};

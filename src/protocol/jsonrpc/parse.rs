@@ -96,11 +96,38 @@ pub fn parse_noting(frame: &Bytes) -> (Result<Incoming, Malformed>, bool) {
     (parse_strict(&repaired), true)
 }
 
-/// Reads the id of a frame that is no JSON as a whole: cut off or broken further on.
+/// Reads the id of a frame that is no JSON as a whole, because it is broken further on.
 pub fn salvage_id(frame: &[u8]) -> Option<Id> {
     let text = trim(frame);
-    let found = Members::new(text)
-        .find(|member| text.get(member.key.0..member.key.1) == Some(b"\"id\""))?;
+    id_among(text, &mut Members::new(text))
+}
+
+/// Reads the id of a frame whose middle was left out, as
+/// [`crate::protocol::framing::line::Line::TooLarge`] has it. It stands among the first members or,
+/// as some SDKs write it, among the last.
+pub fn salvage_cut_id(kept: &[u8]) -> Option<Id> {
+    let text = trim(kept);
+    if text.first() != Some(&b'{') {
+        return None;
+    }
+    salvage_id(text).or_else(|| {
+        // Read from an `"id"` to the end: only at the outermost level does the object close there.
+        memchr::memmem::rfind_iter(text, b"\"id\"").take(TAIL_TRIES).find_map(|at| {
+            let tail = text.get(at..)?;
+            let mut walk = Members::inside(tail);
+            let id = id_among(tail, &mut walk)?;
+            walk.by_ref().for_each(drop);
+            walk.rest()?.trim_ascii().is_empty().then_some(id)
+        })
+    })
+}
+
+/// How many places that look like an id are tried from the end: what stands further in front is
+/// some payload's.
+const TAIL_TRIES: usize = 8;
+
+fn id_among(text: &[u8], members: &mut Members<'_>) -> Option<Id> {
+    let found = members.find(|member| text.get(member.key.0..member.key.1) == Some(b"\"id\""))?;
     let raw = std::str::from_utf8(text.get(found.value.0..found.value.1)?).ok()?;
     serde_json::from_str::<&RawValue>(raw).ok()?;
     Id::from_raw(raw).ok()
@@ -280,6 +307,29 @@ mod tests {
         assert_eq!(salvaged("\u{feff}{\"id\":3,,}").as_deref(), Some("3"));
         for text in ["", "[", r#"{"params":{"id":4}"#, r#"{"id":nope,"x":1}"#, "{\"id\":3x}"] {
             assert_eq!(salvaged(text), None, "{text}");
+        }
+    }
+
+    /// F08: both orders of members that are in use.
+    #[test]
+    fn f08_ids_of_cut_frames() {
+        let salvaged =
+            |text: &str| salvage_cut_id(text.as_bytes()).map(|id| id.as_raw().to_owned());
+        let cut = r#"{"method":"x","params":{"a":"xxxx...xxxx"}"#;
+        assert_eq!(salvaged(&format!(r#"{cut},"jsonrpc":"2.0","id":5}}"#)).as_deref(), Some("5"));
+        assert_eq!(
+            salvaged(&format!(r#"{cut},"id":"7","jsonrpc":"2.0"}} "#)).as_deref(),
+            Some("\"7\"")
+        );
+        let first = r#"{"jsonrpc":"2.0","id":1,"params":{"a":"xx...xx","id":5}}"#;
+        assert_eq!(salvaged(first).as_deref(), Some("1"));
+        for none in [
+            r#"{"jsonrpc":"2.0","params":{"a":"xx...xx","id":5}}"#,
+            r#"{"jsonrpc":"2.0","params":{"a":"xx...xx\"id\":5}"#,
+            r#"[{"params":{"a":"xx...xx"},"id":5}"#,
+            "",
+        ] {
+            assert_eq!(salvaged(none), None, "{none}");
         }
     }
 }

@@ -36,7 +36,9 @@ pub(crate) struct Elements<'a> {
 enum State {
     /// Nothing was read yet.
     Start,
-    /// Between two members or elements.
+    /// Directly before a member or element.
+    AtItem,
+    /// Behind a member or element.
     Inside,
     /// The closing bracket was read.
     Done,
@@ -49,9 +51,20 @@ impl<'a> Members<'a> {
         Self { text, at: 0, state: State::Start }
     }
 
+    /// Starts at the key of a member, somewhere inside an object.
+    pub(crate) fn inside(text: &'a [u8]) -> Self {
+        Self { text, at: 0, state: State::AtItem }
+    }
+
     /// Whether the object was read to its end.
     pub(crate) fn is_done(&self) -> bool {
         self.state == State::Done
+    }
+
+    /// What stands behind the object, once it was read to its end.
+    pub(crate) fn rest(&self) -> Option<&'a [u8]> {
+        let closed = blanks(self.text, self.at) + 1;
+        self.is_done().then(|| self.text.get(closed..).unwrap_or_default())
     }
 
     fn step(&mut self) -> Option<Member> {
@@ -123,6 +136,7 @@ fn separator(text: &[u8], at: usize, state: &mut State, open: u8, close: u8) -> 
             at = blanks(text, at + 1);
             text.get(at) == Some(&close)
         }
+        (State::AtItem, _) => false,
         (State::Inside, b',') => {
             at = blanks(text, at + 1);
             false

@@ -301,6 +301,12 @@ fn f12_f14_ids_are_echoed_as_written() {
         assert_eq!((code(&answer), id(&answer)), (-32600, None), "{bad}");
     }
     host.ask(&plain("7", "ping"));
+    // What each schema can hold where no id could be read.
+    let null = |mut host: Host| id(&host.ask(&plain("null", "ping"))).is_some();
+    assert!(null(Host::fresh()) && null(Host::at("2025-06-18")));
+    let mut modern_only = Host::fresh();
+    modern_only.ask(&modern("1", "server/discover", ""));
+    assert!(!null(modern_only));
 }
 
 /// product.md 8: the same id twice in flight.

@@ -169,7 +169,9 @@ impl ShimSession {
     }
 
     /// There is a daemon: the handshake first, where there was one, then what has waited.
-    pub fn handle_attached(&mut self, _now: Instant) {
+    /// Attached anew without a loss in between counts as one.
+    pub fn handle_attached(&mut self, now: Instant) {
+        self.handle_lost(now);
         self.attached = true;
         self.link_frames = 0;
         self.timers.clear_all();

@@ -172,6 +172,10 @@ impl<S: CallSink> UpstreamSession<S> {
     fn request(&mut self, request: &Request) {
         let method = request.method.as_str();
         let outcome = match method {
+            // Every result of the modern era says what it is, also this one that it does not have.
+            "ping" if self.revision().is_some_and(super::Revision::is_modern) => {
+                Ok(RawJson::trusted(r#"{"resultType":"complete"}"#))
+            }
             "ping" => Ok(RawJson::empty_object()),
             // 2025-11-25 elicitation page: undeclared modes are invalid parameters.
             "elicitation/create" => Err(Code::InvalidParams),

@@ -5,6 +5,7 @@ mod calls;
 mod inbound;
 mod listing;
 mod opening;
+mod random;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -1,0 +1,279 @@
+//! What a host says: the lifecycle is answered here, everything else is handed up.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::batch::BatchKey;
+use super::progress::Throttle;
+use super::{Handshake, HostEvent, HostOutput, HostSession, Open, Stage, list_changed};
+use crate::protocol::Notice;
+use crate::protocol::edge::methods::{Direction, Standing, standing};
+use crate::protocol::edge::{self, Lifted, lifecycle};
+use crate::protocol::jsonrpc::{
+    Code, Id, Malformed, Message, Method, Notification, RawJson, Request, RpcError, salvage_id,
+};
+use crate::protocol::model::{implementation, tool_result};
+use crate::protocol::revision::Revision;
+use crate::protocol::session::{CallKey, HostRequest, Outcome, Peer};
+
+impl HostSession {
+    pub(super) fn message(&mut self, message: Message, batch: Option<BatchKey>) {
+        match message {
+            Message::Request(request) => self.request(request, batch),
+            Message::Notification(notification) => self.notification(notification),
+            // mcpx has asked this host nothing; an answer to nothing is ignored.
+            Message::Response(_) => {}
+        }
+    }
+
+    /// H-28, F11: only where 2025-03-26 is spoken, or may be because nothing was agreed yet (H-27).
+    pub(super) fn batch(&mut self, parts: Vec<Result<Message, Malformed>>) {
+        let revision =
+            self.handshake.as_ref().map_or(Revision::HEADERLESS, |known| known.peer.revision);
+        if !revision.allows_batches() {
+            let text = format!("protocol revision {revision} has no batches; send one by one");
+            self.answer_nobody(None, &RpcError::new(Code::InvalidRequest, text));
+            return;
+        }
+        let batch = self.batches.start();
+        for part in parts {
+            match part {
+                Ok(Message::Request(request)) if request.method.as_str() == "initialize" => {
+                    self.batches.expect(batch);
+                    let text = "`initialize` must not be part of a batch";
+                    let error = RpcError::new(Code::InvalidRequest, text);
+                    self.answer(Some(batch), request.id, Err(error));
+                }
+                Ok(message) => {
+                    if matches!(message, Message::Request(_)) {
+                        self.batches.expect(batch);
+                    }
+                    self.message(message, Some(batch));
+                }
+                Err(malformed) => {
+                    self.batches.expect(batch);
+                    let error = RpcError::new(Code::InvalidRequest, malformed.to_string());
+                    match malformed.id().cloned() {
+                        Some(id) => self.answer(Some(batch), id, Err(error)),
+                        None => self.answer_nobody(Some(batch), &error),
+                    }
+                }
+            }
+        }
+        self.settle(batch, None);
+    }
+
+    /// product.md 8: over stdio something unreadable is answered where an id can be read, and
+    /// otherwise logged and skipped; over HTTP every body has an answer. What is plainly meant as a
+    /// request, an array or an object with a method and a bad id, is answered in any case (F11, F14).
+    pub(super) fn malformed(&mut self, malformed: &Malformed, frame: &Bytes) {
+        let (code, id) = match malformed {
+            Malformed::NotJson(_) => (Code::ParseError, salvage_id(frame)),
+            _ => (Code::InvalidRequest, malformed.id().cloned()),
+        };
+        let meant = matches!(malformed, Malformed::EmptyBatch | Malformed::Id(_));
+        let cause = std::error::Error::source(malformed).map(|source| format!(": {source}"));
+        let text = format!("{malformed}{}", cause.unwrap_or_default());
+        if let Some(id) = id {
+            self.answer(None, id, Err(RpcError::new(code, text)));
+        } else if meant || !self.config.over_stdio {
+            self.answer_nobody(None, &RpcError::new(code, text));
+        } else {
+            let notice = Notice::host(format!("a line from the host was skipped: {text}"));
+            self.outputs.push_back(HostOutput::Notice(notice));
+        }
+    }
+
+    fn request(&mut self, request: Request, batch: Option<BatchKey>) {
+        let Request { id, method, params } = request;
+        if self.keys.contains_key(&id) {
+            let text = format!("a request with the id {id} is in flight already");
+            self.answer(batch, id, Err(RpcError::new(Code::InvalidRequest, text)));
+            return;
+        }
+        let opening = method.as_str() == "initialize";
+        match edge::lift_params(params.as_ref()) {
+            Ok(lifted) if lifted.envelope.is_some() => {
+                self.modern_request(id, method, lifted, batch);
+            }
+            Ok(lifted) if opening => self.handshake(id, &lifted.params),
+            // H-06: what cannot be read asks for nothing.
+            Err(_) if opening && !params.is_some_and(|params| params.is_object()) => {
+                self.handshake(id, &RawJson::empty_object());
+            }
+            Ok(lifted) => self.legacy_request(id, method, lifted, batch),
+            Err(error) => self.answer(batch, id, Err(error)),
+        }
+    }
+
+    /// H-02, H-05, H-15: everything about the peer comes from this one request.
+    fn modern_request(&mut self, id: Id, method: Method, lifted: Lifted, batch: Option<BatchKey>) {
+        let Some(envelope) = lifted.envelope else { return };
+        let (revision, info) = (envelope.revision, envelope.info);
+        if standing(revision, method.as_str(), Direction::ToServer) == Standing::Foreign {
+            let text = format!("protocol revision {revision} has no method {method}");
+            self.answer(batch, id, Err(RpcError::new(Code::MethodNotFound, text)));
+            return;
+        }
+        let peer = Peer { revision, capabilities: envelope.capabilities, info };
+        if self.stage == Stage::Unknown {
+            self.introduce(&peer);
+        }
+        if method.as_str() == "server/discover" {
+            self.discover(id, revision, batch);
+            return;
+        }
+        self.admit(id, method, lifted.params, Arc::new(peer), lifted.progress_token, batch);
+    }
+
+    fn legacy_request(&mut self, id: Id, method: Method, lifted: Lifted, batch: Option<BatchKey>) {
+        match method.as_str() {
+            "ping" => self.answer(batch, id, Ok(RawJson::empty_object())),
+            // H-20: on any connection; it only exists in the newest revision's spelling.
+            "server/discover" => self.discover(id, Revision::NEWEST, batch),
+            "logging/setLevel" => {
+                let outcome = self.set_level(&lifted.params);
+                self.answer(batch, id, outcome);
+            }
+            _ => {
+                let peer = self.legacy_peer(batch);
+                self.admit(id, method, lifted.params, peer, lifted.progress_token, batch);
+            }
+        }
+    }
+
+    /// Who speaks without an envelope. H-26, H-27: how somebody who declared nothing is spoken to.
+    pub(super) fn legacy_peer(&self, batch: Option<BatchKey>) -> Arc<Peer> {
+        if let Some(handshake) = &self.handshake {
+            return Arc::clone(&handshake.peer);
+        }
+        let revision = if self.config.over_stdio && batch.is_none() {
+            Revision::OLDEST
+        } else {
+            Revision::HEADERLESS
+        };
+        Arc::new(Peer { revision, capabilities: RawJson::empty_object(), info: None })
+    }
+
+    /// Admits before anything is queued: what is beyond the limit is refused here.
+    fn admit(
+        &mut self,
+        id: Id,
+        method: Method,
+        params: RawJson,
+        peer: Arc<Peer>,
+        token: Option<RawJson>,
+        batch: Option<BatchKey>,
+    ) {
+        let limit = self.config.max_in_flight;
+        if self.calls.len() >= limit {
+            let outcome = self.spell(peer.revision, &method, busy(&method, limit));
+            self.answer(batch, id, outcome);
+            return;
+        }
+        self.last_key += 1;
+        let key = CallKey(self.last_key);
+        self.keys.insert(id.clone(), key);
+        let wants_progress = token.is_some();
+        let progress = token.map(Throttle::new);
+        let open = Open { id, method: method.clone(), revision: peer.revision, batch, progress };
+        self.calls.insert(key, open);
+        let request = HostRequest { key, method, params, peer, wants_progress };
+        self.outputs.push_back(HostOutput::Event(HostEvent::Request(request)));
+    }
+
+    /// H-06 to H-08. A repeated handshake is a new agreement (F35); what is in flight is answered
+    /// in the revision in which it was asked.
+    fn handshake(&mut self, id: Id, params: &RawJson) {
+        let asked = params.member_str("protocolVersion");
+        let revision = Revision::counter_offer(asked.as_deref());
+        let object = |key| params.member(key).filter(RawJson::is_object);
+        // Kept as long as the connection: not as slices of a read buffer.
+        let capabilities = object("capabilities")
+            .map_or_else(RawJson::empty_object, |capabilities| capabilities.detached());
+        let info = object("clientInfo").map(|info| info.detached());
+        let peer = Peer { revision, capabilities, info };
+        let result = lifecycle::initialize_result(
+            revision,
+            &self.config.info,
+            &self.config.capabilities,
+            &self.config.instructions,
+        );
+        self.answer(None, id, Ok(result));
+        self.introduce(&peer);
+        self.handshake = Some(Handshake { peer: Arc::new(peer), initialized: false });
+    }
+
+    /// H-19 to H-21.
+    fn discover(&mut self, id: Id, revision: Revision, batch: Option<BatchKey>) {
+        let config = &self.config;
+        let result = lifecycle::discover_result(&config.capabilities, &config.instructions);
+        let outcome = self.spell(revision, &Method::known("server/discover"), Ok(result));
+        self.answer(batch, id, outcome);
+    }
+
+    fn set_level(&self, params: &RawJson) -> Outcome {
+        if self.config.capabilities.member("logging").is_none() {
+            let text = "logging was not declared, so there is no level to set";
+            return Err(RpcError::new(Code::MethodNotFound, text));
+        }
+        edge::read_log_level(&params.member("level").unwrap_or_else(RawJson::null))?;
+        Ok(RawJson::empty_object())
+    }
+
+    fn notification(&mut self, notification: Notification) {
+        let Notification { method, params } = notification;
+        match method.as_str() {
+            // H-05: some hosts leave the prefix out.
+            "notifications/initialized" | "initialized" => {
+                let Some(handshake) = &mut self.handshake else { return };
+                handshake.initialized = true;
+                if std::mem::take(&mut self.change_untold) {
+                    self.outputs.push_back(list_changed());
+                }
+            }
+            "notifications/cancelled" => self.cancelled(params.as_ref()),
+            _ => {
+                let Ok(lifted) = edge::lift_params(params.as_ref()) else { return };
+                let event = HostEvent::Notification { method, params: lifted.params };
+                self.outputs.push_back(HostOutput::Event(event));
+            }
+        }
+    }
+
+    /// F36: only the exact text of an id in flight counts. `initialize` is answered at once and is
+    /// never in flight, so it cannot be cancelled.
+    fn cancelled(&mut self, params: Option<&RawJson>) {
+        let id = params.and_then(|params| params.member("requestId"));
+        let id = id.and_then(|id| Id::from_raw(id.as_str()).ok());
+        let Some(key) = id.and_then(|id| self.keys.get(&id).copied()) else { return };
+        let Some(open) = self.forget(key) else { return };
+        if let Some(batch) = open.batch {
+            self.settle(batch, None);
+        }
+        self.outputs.push_back(HostOutput::Event(HostEvent::Cancelled { key }));
+    }
+
+    fn introduce(&mut self, peer: &Peer) {
+        self.stage = Stage::Introduced;
+        let label = implementation::label(peer.info.as_ref());
+        let event = HostEvent::Opened { label, revision: peer.revision.to_string() };
+        self.outputs.push_back(HostOutput::Event(event));
+    }
+}
+
+/// product.md 7: a limit that refuses names itself, its value and its setting.
+fn busy(method: &Method, limit: usize) -> Outcome {
+    let text = format!(
+        "busy: {limit} requests of this host are in flight, which is the limit (setting \
+         host.max_in_flight); wait for one of them to end"
+    );
+    if method.as_str() == "tools/call" {
+        return Ok(tool_result::refused_result("busy", &text));
+    }
+    let data = serde_json::json!({
+        "reason": "busy", "setting": "host.max_in_flight", "value": limit.to_string(),
+    });
+    Err(RpcError::new(Code::InternalError, text).with_data(RawJson::write(&data)))
+}
