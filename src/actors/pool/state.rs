@@ -240,7 +240,8 @@ impl PoolState {
                 self.trouble = Some(end);
                 self.note_parked();
                 // A server that leaves by itself after a good while wants to be started on demand.
-                if !member.abandoned && !(cleanly && uptime >= rules.sustained) {
+                let satisfied = cleanly && uptime >= rules.sustained;
+                if !(member.abandoned || satisfied) {
                     self.want_again(&member.key, member.project);
                 }
             }
