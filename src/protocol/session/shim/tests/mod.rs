@@ -17,6 +17,7 @@ struct Rig {
     host: Vec<Bytes>,
     daemon: Vec<Bytes>,
     notices: Vec<String>,
+    closes: usize,
 }
 
 impl Rig {
@@ -36,6 +37,7 @@ impl Rig {
             host: Vec::new(),
             daemon: Vec::new(),
             notices: Vec::new(),
+            closes: 0,
         }
     }
 
@@ -56,6 +58,7 @@ impl Rig {
             match output {
                 ShimOutput::ToHost(frame) => self.host.push(frame),
                 ShimOutput::ToDaemon(frame) => self.daemon.push(frame),
+                ShimOutput::CloseOurSide => self.closes += 1,
                 ShimOutput::Notice(notice) => self.notices.push(notice.text),
             }
         }
@@ -515,4 +518,101 @@ fn control_lines() {
     rig.lose();
     assert_eq!(rig.shim.view(), Some("abc123"));
     assert!(rig.to_host().is_empty());
+}
+
+/// A deliberate end: nothing more goes to the old daemon, which answers what it has; what the host
+/// says meanwhile waits, and nothing is left unknown.
+#[test]
+fn h34_a_drained_daemon_leaves_nothing_unknown() {
+    let mut rig = Rig::connected();
+    rig.host(&call("1"));
+    rig.host(&asks("2", "tools/list"));
+    rig.to_daemon();
+    rig.daemon("#drain");
+    rig.daemon("#drain\r");
+    assert_eq!(rig.closes, 1);
+    rig.host(&call("3"));
+    rig.host(&asks("4", "ping"));
+    assert!(rig.to_daemon().is_empty());
+    rig.daemon(&done("1"));
+    rig.daemon(r#"{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#);
+    let ids: Vec<_> = rig.to_host().iter().map(|answer| answer["id"].clone()).collect();
+    assert_eq!(ids, [4, 1, 2]);
+    rig.lose();
+    assert!(rig.to_host().is_empty());
+    rig.attach();
+    assert_eq!(rig.to_daemon()[2..], [call("3")]);
+    rig.daemon("#drain");
+    assert_eq!(rig.closes, 2);
+}
+
+/// What a draining daemon still has when it closes is unknown; what it was never sent is not. A call
+/// that its host gives up during the drain is forgotten.
+#[test]
+fn h34_a_drain_that_is_cut_short() {
+    let mut rig = Rig::connected();
+    rig.host(&call("1"));
+    rig.host(&call("2"));
+    rig.host(&call("3"));
+    rig.daemon("#drain");
+    rig.host(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
+    rig.daemon(&done("1"));
+    assert!(rig.to_host().is_empty());
+    rig.to_daemon();
+    rig.shim.handle_lost_after(rig.now, 4);
+    rig.drain();
+    let told = rig.to_host();
+    assert_eq!((told.len(), &told[0]["id"]), (1, &serde_json::json!(2)));
+    assert_eq!(told[0]["result"]["_meta"]["dev.mcpx/reason"], "outcome_unknown");
+    rig.attach();
+    assert_eq!(rig.to_daemon()[2..], [call("3")]);
+}
+
+/// A daemon that cannot start is no reason to wait: all that waits is told why, and later calls work.
+#[test]
+fn f47_an_unreachable_daemon_is_told_at_once() {
+    let mut rig = Rig::new();
+    rig.host(INITIALIZE);
+    rig.host(&call("1"));
+    rig.shim.handle_unreachable("the daemon ended at once: c.toml:1:1: unknown key");
+    rig.drain();
+    let told = rig.to_host();
+    let text = told[0]["error"]["message"].as_str().unwrap();
+    assert!(text.contains("c.toml:1:1") && text.contains("mcpx daemon`"), "{text}");
+    assert_eq!(told[1]["result"]["_meta"]["dev.mcpx/reason"], "unavailable");
+    assert_eq!(rig.shim.poll_deadline(), None);
+    rig.host(INITIALIZE);
+    rig.attach();
+    assert_eq!(rig.to_daemon(), [INITIALIZE]);
+    rig.daemon(INITIALIZED);
+    assert_eq!(rig.to_host().len(), 1);
+}
+
+/// F08: lines beyond the limit, of either side; who waits for an answer gets one.
+#[test]
+fn f08_lines_beyond_the_limit() {
+    let bytes = |text: &str| Bytes::copy_from_slice(text.as_bytes());
+    let mut rig = Rig::connected();
+    rig.shim.handle_host_oversized(
+        &bytes(r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"x":"#),
+        2000,
+        1000,
+    );
+    // Half an answer answers nobody.
+    rig.shim.handle_host_oversized(&bytes(r#"{"id":1,"result":{"x":"#), 2000, 1000);
+    rig.drain();
+    let told = rig.to_host();
+    assert_eq!((told.len(), &told[0]["id"]), (1, &serde_json::json!("a")));
+    assert_eq!(told[0]["error"]["code"], -32600);
+    assert_eq!(rig.notices.len(), 2);
+
+    rig.host(&call("7"));
+    let kept = bytes(r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"te"#);
+    rig.shim.handle_daemon_oversized(&kept, 2000, 1000);
+    rig.shim.handle_daemon_oversized(&kept, 2000, 1000);
+    rig.drain();
+    let told = rig.to_host();
+    assert_eq!((told.len(), &told[0]["id"]), (1, &serde_json::json!(7)));
+    assert_eq!(told[0]["result"]["_meta"]["dev.mcpx/reason"], "too_large");
+    assert_eq!(rig.notices.len(), 3);
 }
