@@ -25,7 +25,7 @@ use mcpx::transport::stdio::own;
 use self::relay::{DialFailed, Rules, Wanted};
 use crate::commands;
 use crate::ended::{Ended, Outcome};
-use crate::output::Printer;
+use crate::output;
 use crate::setup::{self, Setup};
 
 /// What people and models are told where there is no daemon.
@@ -62,9 +62,8 @@ async fn serve(settings: &Settings, dialer: Arc<Dialer>) -> Outcome {
         max_frame: dialer.link.max_frame,
         backlog: settings.shim.hold_frames,
     };
-    let printer = Printer::new(false, true);
     let dial = |wanted| Box::pin(Arc::clone(&dialer).dial(wanted));
-    relay::run(host, session, rules, dial, |text| printer.remark(&format!("mcpx: {text}"))).await;
+    relay::run(host, session, rules, dial, |text| output::remark(&format!("mcpx: {text}"))).await;
     Ok(())
 }
 
