@@ -166,6 +166,8 @@ impl UpstreamsHandle {
     pub async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
         let args = Arc::clone(&self.shared);
         let (actor, _) = Upstreams::spawn_linked(None, Upstreams, args, parent).await?;
+        // Hosts are admitted next, and look for the servers in the catalog.
+        self.shared.shop.catalog.heard(self.ask_limit()).await;
         Ok(actor.get_cell())
     }
 
@@ -184,7 +186,10 @@ impl UpstreamsHandle {
     pub async fn apply(&self, settings: Arc<Settings>) -> Result<(), AskError> {
         let limit = settings.daemon.ask;
         self.shared.settings.send_replace(settings);
-        self.shared.supervisor.ask(limit, |reply| UpstreamsMsg::Apply { reply }).await
+        self.shared.supervisor.ask(limit, |reply| UpstreamsMsg::Apply { reply }).await?;
+        // Whoever hears that it is done looks for the new servers in the catalog.
+        self.shared.shop.catalog.heard(limit).await;
+        Ok(())
     }
 
     /// Every server, by key. One whose pool does not answer is left out.

@@ -83,6 +83,12 @@ impl CatalogHandle {
         self.shared.actor.cast(CatalogMsg::Configure { servers });
     }
 
+    /// Resolves when everything said so far is in the snapshot, or `limit` has passed.
+    pub(super) async fn heard(&self, limit: Duration) {
+        // A catalog that does not answer is started again and hears of the servers anew.
+        let _ = self.shared.actor.ask(limit, |reply| CatalogMsg::Heard { reply }).await;
+    }
+
     /// A server has been reached and said who it is.
     pub(super) fn identified(
         &self,
@@ -162,6 +168,11 @@ pub enum CatalogMsg {
         /// Why it failed, if it did.
         failed: Option<String>,
     },
+    /// From whoever needs what was said before to be visible.
+    Heard {
+        /// Answered at its turn.
+        reply: RpcReplyPort<()>,
+    },
     /// The daemon stops.
     Flush {
         /// Answered when everything is written.
@@ -221,6 +232,10 @@ impl Actor for Catalog {
             CatalogMsg::Listed { def, list } => state.listed(&def, list),
             CatalogMsg::ListFailed { def, why } => state.list_failed(&def, why),
             CatalogMsg::Written { failed } => state.written(failed),
+            CatalogMsg::Heard { reply } => {
+                // Whoever asked may have given up.
+                let _ = reply.send(());
+            }
             CatalogMsg::Flush { reply } => {
                 state.waiting.push(reply);
                 state.answer();
