@@ -12,6 +12,7 @@ mod support;
 mod commands;
 mod configuration;
 mod daemon;
+mod demo;
 mod environment;
 mod first_run;
 mod gap;
