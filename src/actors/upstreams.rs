@@ -5,33 +5,31 @@
 //! Never on the path of a call: callers go through [`UpstreamsHandle::call`], which finds a route
 //! in the directory and asks a pool only where there is none.
 
-use std::collections::HashMap;
+mod lists;
+mod supervisor;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ractor::{
-    Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, ActorRuntime, RpcReplyPort, SpawnErr,
-    SupervisionEvent,
-};
-use tokio::sync::{Semaphore, oneshot, watch};
-use tokio::task::JoinSet;
+use ractor::{Actor, ActorCell, RpcReplyPort, SpawnErr};
+use tokio::sync::{oneshot, watch};
 
+use self::lists::{list_all, list_one};
+use self::supervisor::{Upstreams, UpstreamsMsg};
 use super::catalog::Listing;
 use super::instance::Shop;
-use super::pool::directory::{Directory, Routes, ScopeKey, Server};
+use super::pool::directory::{Directory, Server};
 pub use super::pool::status::{InstanceStatus, PoolStatus, ProtocolStatus};
-use super::pool::{InstanceLog, Pool, PoolArgs, PoolHandle, PoolMsg, caller};
+use super::pool::{InstanceLog, PoolMsg, caller};
 use super::support::ask::AskError;
 use super::support::progress::ProgressSender;
-use super::support::restart::Intensity;
 use super::support::slot::Slot;
 use super::support::task;
 use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::session::{Answer, Limit};
 use crate::settings::{ExposeMode, ServerDef, Settings};
-use crate::transport::clock;
 
 /// A host connection, for scope keys, labels and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -168,6 +166,8 @@ impl UpstreamsHandle {
     pub async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
         let args = Arc::clone(&self.shared);
         let (actor, _) = Upstreams::spawn_linked(None, Upstreams, args, parent).await?;
+        // Hosts are admitted next, and look for the servers in the catalog.
+        self.shared.shop.catalog.heard(self.ask_limit()).await;
         Ok(actor.get_cell())
     }
 
@@ -186,7 +186,10 @@ impl UpstreamsHandle {
     pub async fn apply(&self, settings: Arc<Settings>) -> Result<(), AskError> {
         let limit = settings.daemon.ask;
         self.shared.settings.send_replace(settings);
-        self.shared.supervisor.ask(limit, |reply| UpstreamsMsg::Apply { reply }).await
+        self.shared.supervisor.ask(limit, |reply| UpstreamsMsg::Apply { reply }).await?;
+        // Whoever hears that it is done looks for the new servers in the catalog.
+        self.shared.shop.catalog.heard(limit).await;
+        Ok(())
     }
 
     /// Every server, by key. One whose pool does not answer is left out.
@@ -307,219 +310,4 @@ impl UpstreamsHandle {
 
 fn gone(key: &str, error: AskError) -> Refused {
     Refused::unavailable(format!("server `{key}`: {error}; try again"))
-}
-
-/// Starts `keys` and reads their lists, a few at a time: starting fifty `npx` at once would stall the
-/// machine.
-async fn list_all(shared: Arc<Shared>, caller: Caller, keys: Vec<Arc<str>>) {
-    let at_once = Arc::new(Semaphore::new(shared.settings().upstream.list_parallel));
-    let mut tasks = JoinSet::new();
-    for key in keys {
-        let (shared, caller, at_once) = (Arc::clone(&shared), caller.clone(), Arc::clone(&at_once));
-        tasks.spawn(async move {
-            // Never closed.
-            let Ok(_turn) = at_once.acquire_owned().await else { return };
-            // Its state says why; a list must not fail because one server does (F48).
-            let _ = list_one(&shared, &caller, &key).await;
-        });
-    }
-    while tasks.join_next().await.is_some() {}
-}
-
-async fn list_one(shared: &Shared, caller: &Caller, key: &str) -> Result<(), Refused> {
-    let server = shared.server(key)?;
-    let scope = caller::wake(shared, &server, caller).await?;
-    let limit = shared.settings().upstream.list;
-    let listed = tokio::time::timeout(limit, shared.shop.catalog.until_listed(key)).await;
-    if let ScopeKey::Call(call) = scope {
-        server.pool.call_ended(call);
-    }
-    listed.map_err(|_| {
-        let limit = Limit::time("upstream.list_timeout", limit);
-        let text = format!(
-            "server `{key}` did not give its list within {} (setting {})",
-            limit.value, limit.setting,
-        );
-        Refused { reason: Reason::Timeout, text, limit: Some(limit) }
-    })
-}
-
-/// What the supervisor hears.
-#[derive(Debug)]
-pub enum UpstreamsMsg {
-    /// Other settings are in force.
-    Apply {
-        /// Answered when new calls go to the new generations.
-        reply: RpcReplyPort<()>,
-    },
-    /// The daemon stops.
-    StopAll,
-    /// Answered when the pools have ended, if the daemon stops.
-    GetIdle {
-        /// Where the answer goes.
-        reply: RpcReplyPort<()>,
-    },
-}
-
-/// The actor.
-#[derive(Debug)]
-pub struct Upstreams;
-
-/// See the module.
-#[derive(Debug)]
-pub struct UpstreamsState {
-    me: ActorRef<UpstreamsMsg>,
-    shared: Arc<Shared>,
-    /// Present generations and those that drain.
-    pools: HashMap<ActorId, Arc<ServerDef>>,
-    intensity: Intensity,
-    stopping: bool,
-    idle_replies: Vec<RpcReplyPort<()>>,
-}
-
-impl Actor for Upstreams {
-    type Msg = UpstreamsMsg;
-    type State = UpstreamsState;
-    type Arguments = Arc<Shared>;
-
-    async fn pre_start(
-        &self,
-        me: ActorRef<UpstreamsMsg>,
-        shared: Arc<Shared>,
-    ) -> Result<UpstreamsState, ActorProcessingErr> {
-        let daemon = shared.settings().daemon;
-        shared.supervisor.set(me.clone());
-        // The pools of an incarnation before this one ended with it.
-        for server in shared.directory.all() {
-            shared.directory.remove(&server.def.key);
-        }
-        let mut state = UpstreamsState {
-            me,
-            shared,
-            pools: HashMap::new(),
-            intensity: Intensity::new(daemon.restart_intensity, daemon.restart_window),
-            stopping: false,
-            idle_replies: Vec::new(),
-        };
-        state.apply()?;
-        Ok(state)
-    }
-
-    async fn handle(
-        &self,
-        _me: ActorRef<UpstreamsMsg>,
-        message: UpstreamsMsg,
-        state: &mut UpstreamsState,
-    ) -> Result<(), ActorProcessingErr> {
-        match message {
-            UpstreamsMsg::Apply { reply } => {
-                state.apply()?;
-                // Whoever asked may have given up.
-                let _ = reply.send(());
-            }
-            UpstreamsMsg::StopAll => state.stop_all(),
-            UpstreamsMsg::GetIdle { reply } => {
-                state.idle_replies.push(reply);
-                state.answer_if_idle();
-            }
-        }
-        Ok(())
-    }
-
-    async fn handle_supervisor_evt(
-        &self,
-        _me: ActorRef<UpstreamsMsg>,
-        event: SupervisionEvent,
-        state: &mut UpstreamsState,
-    ) -> Result<(), ActorProcessingErr> {
-        match event {
-            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
-            // Drained, unless it is still the present generation.
-            SupervisionEvent::ActorTerminated(who, last_state, _) => {
-                drop(last_state);
-                state.pool_ended(who.get_id(), "it was stopped")?;
-            }
-            SupervisionEvent::ActorFailed(who, error) => {
-                state.pool_ended(who.get_id(), &error.to_string())?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl UpstreamsState {
-    /// Brings the pools in line with the settings in force: structural difference, so that only what
-    /// changed is replaced.
-    fn apply(&mut self) -> Result<(), ActorProcessingErr> {
-        if self.stopping {
-            return Ok(());
-        }
-        let settings = self.shared.settings();
-        self.shared.shop.catalog.configure(settings.servers.clone());
-        let old = self.shared.directory.all();
-        for server in &old {
-            let stays = settings.servers.iter().any(|def| def.key == server.def.key);
-            if !stays {
-                self.shared.directory.remove(&server.def.key);
-                server.pool.drain(settings.host.drain);
-            }
-        }
-        for def in &settings.servers {
-            let before = old.iter().find(|server| server.def.key == def.key);
-            if before.is_some_and(|server| server.def == *def) {
-                continue;
-            }
-            self.start_pool(Arc::clone(def))?;
-            if let Some(server) = before {
-                server.pool.drain(settings.host.drain);
-            }
-        }
-        Ok(())
-    }
-
-    fn start_pool(&mut self, def: Arc<ServerDef>) -> Result<(), ActorProcessingErr> {
-        let routes = Arc::new(Routes::default());
-        let args = PoolArgs {
-            def: Arc::clone(&def),
-            routes: Arc::clone(&routes),
-            shared: Arc::clone(&self.shared),
-        };
-        // Its `pre_start` cannot fail, so nobody needs to watch the join handle.
-        let (actor, _) = ActorRuntime::spawn_linked_instant(None, Pool, args, self.me.get_cell())?;
-        self.pools.insert(actor.get_id(), Arc::clone(&def));
-        let pool = PoolHandle::new(actor);
-        self.shared.directory.insert(Arc::new(Server { def, pool, routes }));
-        Ok(())
-    }
-
-    fn pool_ended(&mut self, id: ActorId, why: &str) -> Result<(), ActorProcessingErr> {
-        let Some(def) = self.pools.remove(&id) else { return Ok(()) };
-        self.answer_if_idle();
-        let present = self.shared.directory.get(&def.key);
-        if self.stopping || present.is_none_or(|server| server.pool.id() != id) {
-            return Ok(());
-        }
-        // A fault of ours: its instances have ended with it.
-        tracing::error!(server = %def.key, why, "a pool failed and is started again");
-        if !self.intensity.admit(clock::now()) {
-            return Err(format!("the pool of `{}` fails again and again: {why}", def.key).into());
-        }
-        self.start_pool(def)
-    }
-
-    fn stop_all(&mut self) {
-        self.stopping = true;
-        for server in self.shared.directory.all() {
-            self.shared.directory.remove(&server.def.key);
-            server.pool.drain(Duration::ZERO);
-        }
-    }
-
-    fn answer_if_idle(&mut self) {
-        if self.pools.is_empty() {
-            for reply in self.idle_replies.drain(..) {
-                let _ = reply.send(());
-            }
-        }
-    }
 }

@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 
 use mcpx::actors::upstreams::Reason;
 use mcpx::protocol::session::Answer;
-use serde_json::json;
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
 
 use crate::eventually;
 use crate::stage::{Stage, text, want};
+use crate::support::procs;
 
 const SOON: Duration = Duration::from_secs(5);
 
@@ -63,14 +65,31 @@ async fn f23_a_written_call_is_repeated_only_where_it_may_be() {
 #[tokio::test(flavor = "multi_thread")]
 async fn f23_an_unwritten_call_is_sent_again() {
     let mut stage = Stage::new(|_| {}).await;
-    // The first process ends before its handshake is over, with calls held for it.
-    let fake = stage.fake("late", "--exit-first 0 --initialize-delay 200");
+    let fake = stage.fake("stuck", "");
     stage.serve(vec![stage.def(&fake)]).await;
-    let answers = (0..8).map(|_| stage.call("late", "echo", json!({"text": "x"})));
-    for answer in futures_all(answers).await {
-        assert_eq!(text(&answer.unwrap()), "x");
+    let pid = text(&stage.call("stuck", "pid", json!({})).await.unwrap());
+    let call = |tool: &'static str, args: Value| {
+        let upstreams = stage.upstreams.clone();
+        tokio::spawn(async move { upstreams.call(want("stuck", tool, args)).await })
+    };
+    // It stops itself; the pipe fills with one large call, and what comes behind waits unwritten.
+    let stopped = call("stop_self", json!({}));
+    let pid: u32 = pid.parse().unwrap();
+    eventually!(SOON, procs::one(pid).is_some_and(|process| process.state == 'T'));
+    let begun = call("echo", json!({"text": "x".repeat(1_000_000)}));
+    eventually!(SOON, stage.status("stuck").await.instances[0].in_flight == 2);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let waiting: Vec<_> = (0..8).map(|_| call("echo", json!({"text": "x"}))).collect();
+    eventually!(SOON, stage.status("stuck").await.instances[0].in_flight == 10);
+    procs::signal(pid, Signal::SIGKILL);
+    for lost in [stopped, begun] {
+        let answer = lost.await.unwrap().unwrap();
+        assert!(matches!(answer, Answer::Lost { written: true, .. }), "{answer:?}");
     }
-    assert_eq!(fake.starts(), 1);
+    for answer in waiting {
+        assert_eq!(text(&answer.await.unwrap().unwrap()), "x");
+    }
+    assert_eq!(fake.starts(), 2);
     stage.end().await;
 }
 
@@ -157,7 +176,7 @@ async fn p12_calls_of_a_killed_process_fail_at_once() {
     eventually!(SOON, fake.transcript().with_method("tools/call").len() == 51);
     let pid = stage.status("killed").await.instances[0].pid.unwrap();
     let killed = Instant::now();
-    crate::support::procs::signal(pid, nix::sys::signal::Signal::SIGKILL);
+    procs::signal(pid, Signal::SIGKILL);
     for call in calls {
         let answer = call.await.unwrap().unwrap();
         assert!(matches!(answer, Answer::Lost { written: true, .. }), "{answer:?}");
@@ -167,26 +186,4 @@ async fn p12_calls_of_a_killed_process_fail_at_once() {
     assert_eq!(text(&answer), "again");
     assert_eq!(fake.starts(), 2);
     stage.end().await;
-}
-
-/// Awaits all, in order; they run together.
-async fn futures_all<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
-    let mut futures: Vec<_> = futures.map(Box::pin).collect();
-    let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
-    std::future::poll_fn(|cx| {
-        for (future, done) in futures.iter_mut().zip(&mut done) {
-            if done.is_none()
-                && let std::task::Poll::Ready(value) = future.as_mut().poll(cx)
-            {
-                *done = Some(value);
-            }
-        }
-        if done.iter().all(Option::is_some) {
-            std::task::Poll::Ready(())
-        } else {
-            std::task::Poll::Pending
-        }
-    })
-    .await;
-    done.into_iter().flatten().collect()
 }

@@ -129,7 +129,7 @@ async fn p01_call_scope_is_one_call() {
     let second = text(&stage.call("each", "pid", json!({})).await.unwrap());
     assert_ne!(first, second);
     eventually!(SOON, stage.processes() == 0);
-    assert!(stage.status("each").await.instances.is_empty());
+    eventually!(SOON, stage.status("each").await.instances.is_empty());
     assert_eq!(fake.starts(), 2);
     stage.end().await;
 }

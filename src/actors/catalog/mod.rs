@@ -6,10 +6,11 @@
 //! outlives the actor, and every start of an instance reports again.
 
 mod merge;
+mod snapshot;
 mod view;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{
@@ -18,8 +19,8 @@ use ractor::{
 use tokio::sync::watch;
 
 use self::merge::Entries;
+pub use self::snapshot::{CatalogServer, Listing, Snapshot, ToolRecord};
 pub use self::view::{View, ViewTool};
-use super::dispatch;
 use super::era_cache::identity;
 use super::events::{Event, EventsHandle};
 use super::support::slot::Slot;
@@ -32,88 +33,6 @@ use crate::transport::store::{Change, Store};
 
 /// Where lists are kept, by what makes a server the same server.
 const TABLE: &str = "catalog";
-
-/// An immutable snapshot.
-#[derive(Debug, Clone, Default)]
-pub struct Snapshot {
-    /// All configured servers, sorted by namespace.
-    pub servers: Vec<Arc<CatalogServer>>,
-    /// The view of pass-through mode, made when first asked for.
-    view: OnceLock<(ExposeSettings, Arc<View>)>,
-}
-
-impl Snapshot {
-    /// Of these servers, sorted by namespace.
-    pub fn new(servers: Vec<Arc<CatalogServer>>) -> Self {
-        Self { servers, view: OnceLock::new() }
-    }
-
-    /// The server with this namespace.
-    pub fn by_namespace(&self, namespace: &str) -> Option<&Arc<CatalogServer>> {
-        self.servers.iter().find(|server| server.def.namespace == namespace)
-    }
-
-    /// The server with this configuration key.
-    pub fn by_key(&self, key: &str) -> Option<&Arc<CatalogServer>> {
-        self.servers.iter().find(|server| server.def.key == key)
-    }
-
-    /// What a host sees in pass-through mode. Made once for each snapshot: settings change rarely.
-    pub fn passthrough(&self, expose: &ExposeSettings) -> Arc<View> {
-        let make = || {
-            let reserved = dispatch::own_names();
-            let reserved: Vec<&str> = reserved.iter().map(String::as_str).collect();
-            Arc::new(View::passthrough(&self.servers, expose, &reserved))
-        };
-        let (made_for, view) = self.view.get_or_init(|| (*expose, make()));
-        if made_for == expose { Arc::clone(view) } else { make() }
-    }
-}
-
-/// One server's entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CatalogServer {
-    /// Its definition.
-    pub def: Arc<ServerDef>,
-    /// Its own identity as it came (U-53), once it has been reached.
-    pub info: Option<RawJson>,
-    /// Its instructions.
-    pub instructions: Option<String>,
-    /// Whether its tools have ever been listed.
-    pub listing: Listing,
-    /// Its tools, sorted by name (P-11).
-    pub tools: Arc<[Arc<ToolRecord>]>,
-}
-
-impl CatalogServer {
-    /// The tool of this name, the upstream's own.
-    pub fn tool(&self, name: &str) -> Option<&Arc<ToolRecord>> {
-        let at = self.tools.binary_search_by(|tool| tool.name.as_str().cmp(name)).ok()?;
-        self.tools.get(at)
-    }
-}
-
-/// How far a server's list is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listing {
-    /// Never listed yet.
-    Never,
-    /// Listed.
-    Whole,
-    /// Listed in part; why (F39).
-    Incomplete(String),
-}
-
-/// One upstream tool, kept whole (U-48).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolRecord {
-    /// The upstream's own name for it.
-    pub name: String,
-    /// The tool as it came, lifted.
-    pub raw: RawJson,
-    /// Marked `readOnlyHint` or `idempotentHint`: a lost call may be repeated (U-56).
-    pub repeatable: bool,
-}
 
 /// How others read and feed the catalog. Cheap to clone; outlives the actor's incarnations.
 #[derive(Debug, Clone)]
@@ -162,6 +81,12 @@ impl CatalogHandle {
     /// These are the configured servers.
     pub(super) fn configure(&self, servers: Vec<Arc<ServerDef>>) {
         self.shared.actor.cast(CatalogMsg::Configure { servers });
+    }
+
+    /// Resolves when everything said so far is in the snapshot, or `limit` has passed.
+    pub(super) async fn heard(&self, limit: Duration) {
+        // A catalog that does not answer is started again and hears of the servers anew.
+        let _ = self.shared.actor.ask(limit, |reply| CatalogMsg::Heard { reply }).await;
     }
 
     /// A server has been reached and said who it is.
@@ -243,6 +168,11 @@ pub enum CatalogMsg {
         /// Why it failed, if it did.
         failed: Option<String>,
     },
+    /// From whoever needs what was said before to be visible.
+    Heard {
+        /// Answered at its turn.
+        reply: RpcReplyPort<()>,
+    },
     /// The daemon stops.
     Flush {
         /// Answered when everything is written.
@@ -302,6 +232,10 @@ impl Actor for Catalog {
             CatalogMsg::Listed { def, list } => state.listed(&def, list),
             CatalogMsg::ListFailed { def, why } => state.list_failed(&def, why),
             CatalogMsg::Written { failed } => state.written(failed),
+            CatalogMsg::Heard { reply } => {
+                // Whoever asked may have given up.
+                let _ = reply.send(());
+            }
             CatalogMsg::Flush { reply } => {
                 state.waiting.push(reply);
                 state.answer();

@@ -20,16 +20,13 @@ pub async fn call(shared: &Shared, want: CallWant) -> Result<Answer, Refused> {
     let mut repeated = false;
     // One number for all tries of this call, so that call scope means one call.
     let mut number = None;
-    let mut scope = None;
     loop {
         let server = shared.server(&want.server)?;
         let scope_key = ScopeKey::of(server.def.scope, &want.caller, || {
             *number.get_or_insert_with(|| shared.next_number())
         });
         let key = RouteKey { scope: scope_key, lane: Lane::Shared };
-        if let ScopeKey::Call(call) = key.scope {
-            scope = Some(CallScope { pool: server.pool.clone(), call });
-        }
+        let _scope = CallScope::of(&server, &key);
         let leased = match server.routes.find(&key).and_then(|route| leased_now(&route)) {
             Some(leased) => Some(leased),
             None => find_route(&server, &key, &want, &settings.pool).await?,
@@ -44,10 +41,7 @@ pub async fn call(shared: &Shared, want: CallWant) -> Result<Answer, Refused> {
                 unwritten += 1;
             }
             Answer::Lost { written: true, .. } if want.repeatable && !repeated => repeated = true,
-            other => {
-                drop(scope);
-                return Ok(other);
-            }
+            other => return Ok(other),
         }
     }
 }
@@ -89,8 +83,8 @@ async fn find_route(
         });
     };
     let mut stage = Stage::Start;
-    let wait = wait_for_route(server, key, want, pool, &mut stage);
-    match tokio::time::timeout(pool.queue_timeout, wait).await {
+    let found = wait_for_route(server, key, want, pool, &mut stage);
+    match tokio::time::timeout(pool.queue_timeout, found).await {
         Ok(found) => found,
         Err(_) => Err(too_late(name, stage, pool)),
     }
@@ -189,9 +183,16 @@ impl Drop for InFlight {
 
 /// Ends the instance of a call scope when the call is over, however it is over.
 #[derive(Debug)]
-struct CallScope {
+pub struct CallScope {
     pool: PoolHandle,
     call: u64,
+}
+
+impl CallScope {
+    fn of(server: &Server, key: &RouteKey) -> Option<Self> {
+        let ScopeKey::Call(call) = key.scope else { return None };
+        Some(Self { pool: server.pool.clone(), call })
+    }
 }
 
 impl Drop for CallScope {
@@ -201,17 +202,22 @@ impl Drop for CallScope {
 }
 
 /// Starts `server` for `caller` if it is not running, and waits until it is usable or refused: for
-/// reading its lists, not for a call. Gives the scope key, so that a call's can be ended.
-pub async fn wake(shared: &Shared, server: &Server, caller: &Caller) -> Result<ScopeKey, Refused> {
+/// reading its lists, not for a call. In call scope it runs as long as what is returned is held.
+pub async fn wake(
+    shared: &Shared,
+    server: &Server,
+    caller: &Caller,
+) -> Result<Option<CallScope>, Refused> {
     let scope = ScopeKey::of(server.def.scope, caller, || shared.next_number());
     let key = RouteKey { scope, lane: Lane::Shared };
-    if server.routes.find(&key).is_none() {
-        let pool = shared.settings().pool;
-        match server.pool.get_route(&key, caller, pool.queue_timeout).await {
-            RouteAnswer::Ready | RouteAnswer::Moved => {}
-            RouteAnswer::Refused(refused) => return Err(refused),
-            RouteAnswer::Late => return Err(too_late(&server.def.key, Stage::Start, &pool)),
-        }
+    let scope = CallScope::of(server, &key);
+    if server.routes.find(&key).is_some() {
+        return Ok(scope);
     }
-    Ok(key.scope)
+    let pool = shared.settings().pool;
+    match server.pool.get_route(&key, caller, pool.queue_timeout).await {
+        RouteAnswer::Ready | RouteAnswer::Moved => Ok(scope),
+        RouteAnswer::Refused(refused) => Err(refused),
+        RouteAnswer::Late => Err(too_late(&server.def.key, Stage::Start, &pool)),
+    }
 }

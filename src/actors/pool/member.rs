@@ -45,6 +45,8 @@ pub(super) struct Member {
     pub stderr: Option<StderrRing>,
     /// It was started without the probe, because the one before it ended on it (F25 f).
     pub without_probe: bool,
+    /// Nobody will use its scope key again.
+    pub abandoned: bool,
 }
 
 impl Member {
@@ -85,6 +87,11 @@ impl Member {
         // A dead one is reported by its supervision event.
         let _ = self.actor.cast(InstanceMsg::Stop { why, limit });
         self.leave(now);
+    }
+
+    /// Asks it to stop if it is idle; it knows best, and says so when it leaves.
+    pub(super) fn stop_if_idle(&self) {
+        let _ = self.actor.cast(InstanceMsg::StopIfIdle);
     }
 
     /// When it will have been idle for `idle`, or is to be looked at again.

@@ -8,6 +8,7 @@
 pub mod caller;
 pub mod directory;
 mod member;
+mod operate;
 pub mod plan;
 mod report;
 mod state;

@@ -30,9 +30,10 @@ impl From<&PoolSettings> for Rules {
 }
 
 /// What a pool does by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Phase {
     /// Starts whatever is wanted.
+    #[default]
     Fine,
     /// Starts what is wanted when this time has come.
     Backoff(Instant),
@@ -57,7 +58,7 @@ pub enum Admission {
 }
 
 /// Failures of one server, and what follows from them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Health {
     phase: Phase,
     failures: u32,
@@ -69,17 +70,6 @@ pub struct Health {
 }
 
 impl Health {
-    /// A server that has done nothing yet.
-    pub const fn new() -> Self {
-        Self {
-            phase: Phase::Fine,
-            failures: 0,
-            restarts: 0,
-            rest: Duration::ZERO,
-            probe_after: None,
-        }
-    }
-
     /// What the pool does by itself.
     pub const fn phase(&self) -> Phase {
         self.phase
@@ -219,7 +209,7 @@ mod tests {
     /// F29: short lives count; the rest grows although each handshake succeeded, then it is parked.
     #[test]
     fn f29_the_backoff_is_not_reset_by_a_handshake() {
-        let (mut health, start) = (Health::new(), clock());
+        let (mut health, start) = (Health::default(), clock());
         let mut rests = Vec::new();
         for _ in 0..3 {
             health.ready();
@@ -236,7 +226,7 @@ mod tests {
     /// F29: a sustained life clears what was before it.
     #[test]
     fn f29_a_sustained_life_clears_the_failures() {
-        let (mut health, start) = (Health::new(), clock());
+        let (mut health, start) = (Health::default(), clock());
         fail(&mut health, start, 0);
         fail(&mut health, start, 0);
         health.ready();
@@ -248,7 +238,7 @@ mod tests {
     /// F29: callers start a resting server once for each rest, not once for each call.
     #[test]
     fn f29_one_extra_try_for_each_rest() {
-        let (mut health, start) = (Health::new(), clock());
+        let (mut health, start) = (Health::default(), clock());
         fail(&mut health, start, 0);
         assert_eq!(health.admit(start), Admission::Start);
         fail(&mut health, start, 0);
@@ -265,7 +255,7 @@ mod tests {
     /// F28, P-14: a permanent fault parks at once; an operator's restart leaves any rest.
     #[test]
     fn f28_permanent_faults_park_at_once() {
-        let (mut health, start) = (Health::new(), clock());
+        let (mut health, start) = (Health::default(), clock());
         health.failed_for_good(start, &rules());
         assert_eq!(health.phase(), Phase::Parked { permanent: true });
         assert_eq!(health.admit(start), Admission::Refuse);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ractor::{ActorCell, ActorRef, ActorRuntime, RpcReplyPort};
 
-use super::directory::{Lane, Route, RouteKey, Routes, ScopeKey};
+use super::directory::{Route, RouteKey, Routes, ScopeKey};
 use super::member::{Member, Phase};
 use super::plan::{Admission, Health, Phase as Rest, Rules};
 use super::{PoolArgs, PoolMsg, RouteAnswer, answer};
@@ -40,13 +40,13 @@ pub struct PoolState {
     pub(super) members: BTreeMap<InstanceId, Member>,
     waiting: HashMap<RouteKey, Waiting>,
     /// Keys that are to have an instance as soon as the rest is over; with their project folders.
-    wanted: BTreeMap<RouteKey, Option<Arc<Path>>>,
+    pub(super) wanted: BTreeMap<RouteKey, Option<Arc<Path>>>,
     /// How the last instance ended that did not end well.
     pub(super) trouble: Option<End>,
     /// The stderr of the instance that ended last.
     pub(super) last_words: Option<(InstanceId, StderrRing)>,
-    draining: bool,
-    stop_replies: Vec<RpcReplyPort<()>>,
+    pub(super) draining: bool,
+    pub(super) stop_replies: Vec<RpcReplyPort<()>>,
     timer: Timer,
     armed: Option<Instant>,
 }
@@ -58,7 +58,7 @@ impl PoolState {
             def: args.def,
             routes: args.routes,
             shared: args.shared,
-            health: Health::new(),
+            health: Health::default(),
             members: BTreeMap::new(),
             waiting: HashMap::new(),
             wanted: BTreeMap::new(),
@@ -91,7 +91,7 @@ impl PoolState {
         let waiting = self.waiting.entry(key.clone()).or_default();
         waiting.ports.retain(|port| !port.is_closed());
         waiting.ports.push(reply);
-        waiting.project = caller.project.clone();
+        waiting.project.clone_from(&caller.project);
         self.wish(now, key);
     }
 
@@ -162,6 +162,7 @@ impl PoolState {
                     pid: None,
                     stderr: None,
                     without_probe,
+                    abandoned: false,
                 };
                 self.members.insert(id, member);
             }
@@ -224,7 +225,7 @@ impl PoolState {
         match end.kind {
             EndKind::Wanted => {
                 self.health.ended_well(&rules, uptime);
-                self.emit(Some(id), "server.stopped", format!("stopped: {}", end.text));
+                self.emit(Some(id), "server.stopped", &format!("stopped: {}", end.text));
             }
             EndKind::RestartLegacy if !member.without_probe && !self.is_over() => {
                 let record = EraRecord::ended_on_probe();
@@ -235,11 +236,12 @@ impl PoolState {
             }
             EndKind::Died { cleanly } => {
                 self.health.failed(now, &rules, uptime, clock::random());
-                self.emit(Some(id), "server.crashed", format!("died: {}", end.text));
+                self.emit(Some(id), "server.crashed", &format!("died: {}", end.text));
                 self.trouble = Some(end);
                 self.note_parked();
                 // A server that leaves by itself after a good while wants to be started on demand.
-                if !(cleanly && uptime >= rules.sustained) {
+                let satisfied = cleanly && uptime >= rules.sustained;
+                if !(member.abandoned || satisfied) {
                     self.want_again(&member.key, member.project);
                 }
             }
@@ -254,7 +256,7 @@ impl PoolState {
         } else {
             self.health.failed(now, &rules, Duration::ZERO, clock::random());
         }
-        self.emit(None, "server.failed", format!("could not be started: {}", end.text));
+        self.emit(None, "server.failed", &format!("could not be started: {}", end.text));
         self.trouble = Some(end);
         self.note_parked();
         self.answer_waiting(key, &RouteAnswer::Refused(self.start_refusal(now)));
@@ -263,12 +265,12 @@ impl PoolState {
 
     fn note_parked(&self) {
         if let Rest::Parked { .. } = self.health.phase() {
-            self.emit(None, "server.parked", self.refusal().text);
+            self.emit_text(None, "server.parked", self.refusal().text);
         }
     }
 
     /// An instance that was in use comes back by itself, when the rest is over.
-    fn want_again(&mut self, key: &RouteKey, project: Option<Arc<Path>>) {
+    pub(super) fn want_again(&mut self, key: &RouteKey, project: Option<Arc<Path>>) {
         let over = matches!(key.scope, ScopeKey::Call(_)) || self.is_over();
         if !over {
             self.wanted.insert(key.clone(), project);
@@ -294,7 +296,7 @@ impl PoolState {
     }
 
     /// Starts what may be started now, and ends what is over.
-    fn serve(&mut self, now: Instant) {
+    pub(super) fn serve(&mut self, now: Instant) {
         if self.members.is_empty() {
             for reply in self.stop_replies.drain(..) {
                 answer(reply, ());
@@ -330,7 +332,7 @@ impl PoolState {
         }
     }
 
-    fn answer_all(&mut self, what: &RouteAnswer) {
+    pub(super) fn answer_all(&mut self, what: &RouteAnswer) {
         for (_, waiting) in self.waiting.drain() {
             for port in waiting.ports {
                 answer(port, what.clone());
@@ -343,9 +345,9 @@ impl PoolState {
         self.armed = None;
         let settings = self.shared.settings();
         let idle = self.idle_limit(&settings);
-        for member in self.members.values_mut() {
+        for member in self.members.values() {
             if member.idle_due(now, idle).is_some_and(|due| due <= now) {
-                member.stop(now, "idle", settings.host.drain);
+                member.stop_if_idle();
             }
         }
         self.serve(now);
@@ -377,69 +379,16 @@ impl PoolState {
         self.waiting.retain(|key, _| key.scope != *scope);
         let now = clock::now();
         for member in self.members.values_mut().filter(|member| member.key.scope == *scope) {
+            member.abandoned = true;
             member.stop(now, "its caller is gone", Duration::ZERO);
         }
     }
 
-    pub(super) fn drain(&mut self, limit: Duration) {
-        self.draining = true;
-        self.wanted.clear();
-        self.answer_all(&RouteAnswer::Moved);
-        self.stop_members("replaced or no longer needed", limit);
-        self.serve(clock::now());
+    fn emit(&self, id: Option<InstanceId>, kind: &'static str, what: &str) {
+        self.emit_text(id, kind, format!("server `{}` {what}", self.def.key));
     }
 
-    fn stop_members(&mut self, why: &'static str, limit: Duration) {
-        let now = clock::now();
-        for member in self.members.values_mut() {
-            member.stop(now, why, limit);
-        }
-    }
-
-    pub(super) fn stop(&mut self, reply: RpcReplyPort<()>) {
-        self.health.stop();
-        self.wanted.clear();
-        self.answer_all(&RouteAnswer::Refused(self.refusal()));
-        self.stop_members("an operator stopped it", Duration::ZERO);
-        self.stop_replies.push(reply);
-        self.serve(clock::now());
-    }
-
-    pub(super) fn start(&mut self, now: Instant, reply: RpcReplyPort<()>) {
-        self.health.revive();
-        self.want_global();
-        self.serve(now);
-        answer(reply, ());
-    }
-
-    pub(super) fn restart(&mut self, now: Instant, reply: RpcReplyPort<()>) {
-        self.health.revive();
-        let live: Vec<_> = self
-            .members
-            .values()
-            .filter(|member| !member.is_leaving())
-            .map(|member| (member.key.clone(), member.project.clone()))
-            .collect();
-        for (key, project) in live {
-            self.want_again(&key, project);
-        }
-        self.want_global();
-        self.stop_members("an operator restarts it", Duration::ZERO);
-        self.serve(now);
-        answer(reply, ());
-    }
-
-    /// What an operator starts is started at once where it needs no caller to say for whom.
-    fn want_global(&mut self) {
-        let key = RouteKey { scope: ScopeKey::Global, lane: Lane::Shared };
-        let running = self.members.values().any(|member| !member.is_leaving());
-        if self.def.scope == Scope::Global && !running {
-            self.want_again(&key, None);
-        }
-    }
-
-    fn emit(&self, id: Option<InstanceId>, kind: &'static str, text: String) {
-        let text = format!("server `{}` {text}", self.def.key);
+    fn emit_text(&self, id: Option<InstanceId>, kind: &'static str, text: String) {
         let mut event = Event::new(kind, text).of_server(self.def.key.as_str());
         if let Some(id) = id {
             event = event.of_instance(id.to_string());

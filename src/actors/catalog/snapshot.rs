@@ -1,0 +1,91 @@
+//! What the catalog publishes.
+
+use std::sync::{Arc, OnceLock};
+
+use super::View;
+use crate::actors::dispatch;
+use crate::protocol::jsonrpc::RawJson;
+use crate::settings::ServerDef;
+use crate::settings::typed::ExposeSettings;
+
+/// An immutable snapshot.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// All configured servers, sorted by namespace.
+    pub servers: Vec<Arc<CatalogServer>>,
+    /// The view of pass-through mode, made when first asked for.
+    view: OnceLock<(ExposeSettings, Arc<View>)>,
+}
+
+impl Snapshot {
+    /// Of these servers, sorted by namespace.
+    pub fn new(servers: Vec<Arc<CatalogServer>>) -> Self {
+        Self { servers, view: OnceLock::new() }
+    }
+
+    /// The server with this namespace.
+    pub fn by_namespace(&self, namespace: &str) -> Option<&Arc<CatalogServer>> {
+        self.servers.iter().find(|server| server.def.namespace == namespace)
+    }
+
+    /// The server with this configuration key.
+    pub fn by_key(&self, key: &str) -> Option<&Arc<CatalogServer>> {
+        self.servers.iter().find(|server| server.def.key == key)
+    }
+
+    /// What a host sees in pass-through mode. Made once for each snapshot: settings change rarely.
+    pub fn passthrough(&self, expose: &ExposeSettings) -> Arc<View> {
+        let make = || {
+            let reserved = dispatch::own_names();
+            let reserved: Vec<&str> = reserved.iter().map(String::as_str).collect();
+            Arc::new(View::passthrough(&self.servers, expose, &reserved))
+        };
+        let (made_for, view) = self.view.get_or_init(|| (*expose, make()));
+        if made_for == expose { Arc::clone(view) } else { make() }
+    }
+}
+
+/// One server's entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogServer {
+    /// Its definition.
+    pub def: Arc<ServerDef>,
+    /// Its own identity as it came (U-53), once it has been reached.
+    pub info: Option<RawJson>,
+    /// Its instructions.
+    pub instructions: Option<String>,
+    /// Whether its tools have ever been listed.
+    pub listing: Listing,
+    /// Its tools, sorted by name (P-11).
+    pub tools: Arc<[Arc<ToolRecord>]>,
+}
+
+impl CatalogServer {
+    /// The tool of this name, the upstream's own.
+    pub fn tool(&self, name: &str) -> Option<&Arc<ToolRecord>> {
+        let at = self.tools.binary_search_by(|tool| tool.name.as_str().cmp(name)).ok()?;
+        self.tools.get(at)
+    }
+}
+
+/// How far a server's list is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listing {
+    /// Never listed yet.
+    Never,
+    /// Listed.
+    Whole,
+    /// Listed in part; why (F39).
+    Incomplete(String),
+}
+
+/// One upstream tool, kept whole (U-48).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolRecord {
+    /// The upstream's own name for it.
+    pub name: String,
+    /// The tool as it came, lifted.
+    pub raw: RawJson,
+    /// Marked `readOnlyHint` or `idempotentHint`: a lost call may be repeated (U-56).
+    pub repeatable: bool,
+}

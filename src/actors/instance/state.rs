@@ -1,0 +1,434 @@
+//! An instance's thinking: synchronous, one method for each thing that happens.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use ractor::ActorRef;
+
+use super::connect::Connected;
+use super::keeper::Keeper;
+use super::reader::read;
+use super::spec::{self, NotStarted};
+use super::{End, EndKind, InstanceArgs, InstanceMsg, Sink};
+use crate::actors::events::Event;
+use crate::actors::pool::PoolMsg;
+use crate::actors::pool::directory::{Load, Route};
+use crate::actors::support::task::{self, TaskGuard};
+use crate::actors::support::timer::Timer;
+use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::session::pending::Pending;
+use crate::protocol::session::upstream::{
+    Call, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
+    UpstreamOutput, UpstreamSession,
+};
+use crate::protocol::session::{Closed, Limit};
+use crate::transport::clock;
+use crate::transport::link::LinkSender;
+use crate::transport::stdio::child::{ExitReport, StopLadder};
+use crate::transport::stdio::ring::StderrRing;
+
+/// See [`super`].
+#[derive(Debug)]
+pub struct InstanceState {
+    pub(super) args: InstanceArgs,
+    me: ActorRef<InstanceMsg>,
+    load: Arc<Load>,
+    pending: Arc<Pending<Sink>>,
+    session: Option<UpstreamSession<Sink>>,
+    link: Option<LinkSender>,
+    tasks: Vec<TaskGuard>,
+    keeper: Option<Keeper>,
+    stderr: Option<StderrRing>,
+    exit: Option<ExitReport>,
+    pub(super) heard: bool,
+    ready: bool,
+    stopping: Option<(EndKind, &'static str)>,
+    end: Option<End>,
+    reported: bool,
+    deadline: Option<Instant>,
+    timer: Timer,
+    silence: Timer,
+    drain: Timer,
+}
+
+impl InstanceState {
+    pub(super) fn start(me: ActorRef<InstanceMsg>, args: InstanceArgs) -> Self {
+        let starting = {
+            let (me, shop) = (me.clone(), args.shop.clone());
+            let (def, settings) = (Arc::clone(&args.def), Arc::clone(&args.settings));
+            let project = args.project.clone();
+            task::spawn_guarded(async move {
+                let outcome = spec::start(&shop, &def, project.as_deref(), &settings).await;
+                // With a dead instance the connection falls, and its process with it.
+                let _ = me.cast(InstanceMsg::Started { outcome });
+            })
+        };
+        Self {
+            load: Arc::new(Load::new(me.clone())),
+            me,
+            args,
+            pending: Arc::new(Pending::new()),
+            session: None,
+            link: None,
+            tasks: vec![starting],
+            keeper: None,
+            stderr: None,
+            exit: None,
+            heard: false,
+            ready: false,
+            stopping: None,
+            end: None,
+            reported: false,
+            deadline: None,
+            timer: Timer::new(),
+            silence: Timer::new(),
+            drain: Timer::new(),
+        }
+    }
+
+    pub(super) fn started(&mut self, now: Instant, outcome: Result<Connected, NotStarted>) {
+        if self.end.is_some() {
+            // Dropping what was started ends it.
+            return;
+        }
+        let Connected { link, drain, process } = match outcome {
+            Ok(connected) => connected,
+            Err(NotStarted { text, permanent }) => {
+                return self.finish(EndKind::StartFailed { permanent }, text);
+            }
+        };
+        let stderr = process.stderr();
+        self.stderr = Some(stderr.clone());
+        let (id, pid) = (self.args.id, process.pid());
+        self.tell_pool(PoolMsg::Spawned { id, pid, stderr });
+        let plumbing = &self.args.settings.process;
+        let ladder = StopLadder { drain: plumbing.drain, term: plumbing.term };
+        let alive = &self.args.shop.alive;
+        self.keeper = Some(Keeper::watch(process, drain, ladder, alive, self.me.clone()));
+        self.link = Some(link.sender);
+        let reader = read(
+            link.reader,
+            Arc::clone(&self.pending),
+            self.me.clone(),
+            self.args.settings.link.read_credits,
+        );
+        self.tasks = vec![task::spawn_guarded(reader)];
+        // Not guarded: what is queued (a cancellation, say) is still written when the instance ends.
+        let (writer, me) = (link.writer, self.me.clone());
+        task::spawn(async move {
+            let why = writer.run().await;
+            let _ = me.cast(InstanceMsg::WriterEnded { why });
+        });
+        let silent_at = now + self.args.settings.process.spawn;
+        self.silence.set(&self.me, Some(silent_at), InstanceMsg::SilenceDue);
+        let mut session = UpstreamSession::new(self.config(), Arc::clone(&self.pending));
+        session.open(now);
+        self.session = Some(session);
+        self.run_outputs(now);
+    }
+
+    fn config(&self) -> UpstreamConfig {
+        let InstanceArgs { def, settings, shop, remembered, .. } = &self.args;
+        let upstream = &settings.upstream;
+        let remembered = match remembered {
+            Some(record) => Some(record.clone()),
+            None if upstream.era_cache => shop.eras.get(def),
+            None => None,
+        };
+        UpstreamConfig {
+            preference: def.protocol.unwrap_or(upstream.protocol),
+            pin: def.revision,
+            remembered,
+            info: shop.info.clone(),
+            capabilities: RawJson::empty_object(),
+            timings: OpeningTimings {
+                probe_patience: upstream.probe_patience,
+                handshake: upstream.handshake,
+                list: upstream.list,
+                list_max_pages: upstream.list_max_pages,
+                list_max_items: upstream.list_max_items,
+                version_attempts: upstream.version_attempts,
+                ping: upstream.ping,
+            },
+        }
+    }
+
+    pub(super) fn call(&mut self, now: Instant, mut call: Call<Sink>) {
+        if self.end.is_some() {
+            // Its sink says that it was not written; the caller looks for another instance.
+            return;
+        }
+        call.sink.take();
+        self.with_session(|session| session.start_call(now, call));
+    }
+
+    pub(super) fn with_session(&mut self, act: impl FnOnce(&mut UpstreamSession<Sink>)) {
+        if let Some(session) = &mut self.session {
+            act(session);
+            self.run_outputs(clock::now());
+        }
+    }
+
+    /// Does what the session says, and wakes it in time.
+    fn run_outputs(&mut self, now: Instant) {
+        while let Some(output) = self.session.as_mut().and_then(UpstreamSession::poll_output) {
+            match output {
+                UpstreamOutput::Send(frame) => self.send(frame),
+                UpstreamOutput::Event(event) => self.event(now, event),
+                UpstreamOutput::Notice(notice) => self.emit(Event::from_notice(notice)),
+                UpstreamOutput::Close(why) => self.close(why),
+            }
+        }
+        let Some(next) = self.session.as_ref().and_then(UpstreamSession::poll_deadline) else {
+            return;
+        };
+        // Only ever moved forward: a deadline that has moved back costs one early look instead of a
+        // new timer for each call.
+        if self.end.is_none() && self.deadline.is_none_or(|armed| next < armed) {
+            self.deadline = Some(next);
+            self.timer.set(&self.me, Some(next), InstanceMsg::DeadlineDue);
+        }
+    }
+
+    fn send(&mut self, frame: Bytes) {
+        let Some(link) = &self.link else { return };
+        if let Err(refused) = link.try_send(frame) {
+            self.close(refused.to_string());
+        }
+    }
+
+    pub(super) fn deadline_due(&mut self, now: Instant) {
+        self.timer.fired();
+        self.deadline = None;
+        self.with_session(|session| session.handle_timeout(now));
+    }
+
+    /// Neither an answer nor a line on stderr: it hangs. One that says that it is busy (downloading
+    /// itself, say) has until the end of the handshake's limit.
+    pub(super) fn silence_due(&mut self) {
+        self.silence.fired();
+        let silent = self.stderr.as_ref().is_none_or(|ring| ring.tail(1).is_empty());
+        if silent && !self.heard && !self.ready {
+            let limit = Limit::time("process.spawn_timeout", self.args.settings.process.spawn);
+            self.close(format!(
+                "it gave no sign of life within {} of its start (setting {})",
+                limit.value, limit.setting,
+            ));
+        }
+    }
+
+    fn event(&mut self, now: Instant, event: UpstreamEvent) {
+        match event {
+            UpstreamEvent::Settled(settled) => self.settled(now, settled),
+            UpstreamEvent::OpenFailed(error) => self.open_failed(&error),
+            UpstreamEvent::Tools(read) => self.tools_read(read),
+            // The session reads them again by itself; the catalog compares (F38).
+            UpstreamEvent::ToolsChanged => {}
+            UpstreamEvent::Log(_) => {
+                tracing::debug!(server = %self.args.def.key, instance = %self.args.id, "logged");
+            }
+            UpstreamEvent::Wedged(limit) => self.close(format!(
+                "it did not answer a sign-of-life check within {} (setting {})",
+                limit.value, limit.setting,
+            )),
+        }
+    }
+
+    /// The opening succeeded: calls are admitted from now on.
+    fn settled(&mut self, now: Instant, settled: Settled) {
+        let InstanceArgs { id, def, key, routes, shop, settings, .. } = &self.args;
+        self.ready = true;
+        if settled.stale {
+            let text = format!("the remembered era of `{}` was wrong and is corrected", def.key);
+            let event = Event::new("server.era.stale", text);
+            shop.events.emit(event.of_server(def.key.as_str()).of_instance(id.to_string()));
+        }
+        if let Some(record) = &settled.record
+            && settings.upstream.era_cache
+        {
+            shop.eras.record(def, record.clone());
+        }
+        shop.catalog.identified(&def.key, settled.info.clone(), settled.instructions.clone());
+        let permits = settings.pool.in_flight;
+        let (pending, load) = (Arc::clone(&self.pending), Arc::clone(&self.load));
+        let route = Arc::new(Route::new(*id, pending, permits, load));
+        if self.stopping.is_none() {
+            routes.add(key.clone(), Arc::clone(&route));
+        }
+        let text = format!("server `{}` speaks {}", def.key, settled.revision);
+        let started = Event::new("server.started", text).of_server(def.key.as_str());
+        shop.events.emit(started.of_instance(id.to_string()));
+        let id = *id;
+        self.tell_pool(PoolMsg::Ready { id, settled: Arc::new(settled), route });
+        if self.args.read_tools
+            && let Some(session) = &mut self.session
+        {
+            session.read_tools(now);
+        }
+    }
+
+    fn open_failed(&mut self, error: &OpenError) {
+        let kind = match error {
+            OpenError::RestartLegacy => EndKind::RestartLegacy,
+            OpenError::Version { .. }
+            | OpenError::Pinned { .. }
+            | OpenError::Refused { .. }
+            | OpenError::Unusable(_)
+            | OpenError::TimedOut(_)
+            | OpenError::Closed(_) => EndKind::StartFailed { permanent: false },
+        };
+        self.finish(kind, error.to_string());
+    }
+
+    fn tools_read(&mut self, read: Result<ListRead, String>) {
+        let InstanceArgs { def, shop, .. } = &self.args;
+        match read {
+            Ok(list) => shop.catalog.listed(def, list),
+            Err(why) => shop.catalog.list_failed(def, why),
+        }
+    }
+
+    /// The link is of no more use.
+    fn close(&mut self, why: String) {
+        let kind = self.stopping.map_or_else(|| self.unwanted(), |(kind, _)| kind);
+        self.finish(kind, why);
+    }
+
+    /// What an end that nobody asked for is.
+    const fn unwanted(&self) -> EndKind {
+        if self.ready {
+            EndKind::Died { cleanly: false }
+        } else {
+            EndKind::StartFailed { permanent: false }
+        }
+    }
+
+    pub(super) fn link_closed(&mut self, why: String) {
+        if self.end.is_some() {
+            return;
+        }
+        let why = self.exit.as_ref().map_or(why, |exit| exit.text.clone());
+        if !self.ready {
+            // The session says what a closed link means at this point of the opening (F25 f).
+            let closed = self.closed(&why);
+            self.with_session(|session| session.handle_closed(clock::now(), &closed));
+        }
+        self.close(why);
+    }
+
+    pub(super) fn writer_ended(&mut self, why: &str) {
+        if self.end.is_some() {
+            return;
+        }
+        // Answers may still be in the pipe: the reader comes to the end by itself where the process
+        // has gone; where only its input is closed, it gets no longer than a stop would give it.
+        tracing::debug!(server = %self.args.def.key, instance = %self.args.id, why, "input closed");
+        let limit = self.args.settings.process.drain;
+        self.stop(clock::now(), self.unwanted(), "it closed its input", limit);
+    }
+
+    pub(super) fn leader_exited(&mut self, now: Instant, report: ExitReport) {
+        self.exit = Some(report);
+        // A wrapper's end is not the server's while the pipe lives (F30); nor is the pipe's life the
+        // server's where another process only holds it. A sign of life tells them apart.
+        if self.ready && self.end.is_none() {
+            self.with_session(|session| session.check_alive(now));
+        }
+    }
+
+    pub(super) fn stop(&mut self, now: Instant, kind: EndKind, why: &'static str, limit: Duration) {
+        if self.end.is_some() || self.stopping.is_some() {
+            return;
+        }
+        self.stopping = Some((kind, why));
+        self.args.routes.remove(&self.args.key, self.args.id);
+        self.tell_pool(PoolMsg::Leaving { id: self.args.id });
+        if self.ready && self.load.leave() && !limit.is_zero() {
+            self.drain.set(&self.me, Some(now + limit), InstanceMsg::DrainDue);
+        } else {
+            self.drained();
+        }
+    }
+
+    pub(super) fn stop_if_idle(&mut self, now: Instant) {
+        if self.load.get() == 0 && self.pending.is_empty() {
+            // Whoever slips in between has the time that any call has.
+            let limit = self.args.settings.call.total;
+            self.stop(now, EndKind::Wanted, "idle", limit);
+        }
+    }
+
+    pub(super) fn drained(&mut self) {
+        if let Some((kind, why)) = self.stopping {
+            self.finish(kind, why.to_owned());
+        }
+    }
+
+    fn closed(&self, why: &str) -> Closed {
+        let begun = self.link.as_ref().map_or(0, LinkSender::frames_begun);
+        Closed { why: why.to_owned(), frames_begun: begun }
+    }
+
+    /// The one way out. First nobody finds it any more, then its pool knows, then its calls are told
+    /// (who tries again must not come back here), then its process goes.
+    fn finish(&mut self, kind: EndKind, text: String) {
+        if self.end.is_some() {
+            return;
+        }
+        self.args.routes.remove(&self.args.key, self.args.id);
+        self.tell_pool(PoolMsg::Leaving { id: self.args.id });
+        let idle = self.load.get() == 0;
+        let closed = self.closed(&text);
+        self.end = Some(End { kind, text, stderr: Vec::new() });
+        if let Some(session) = &mut self.session {
+            session.handle_closed(clock::now(), &closed);
+            while let Some(output) = session.poll_output() {
+                // Only what it has to remark is of interest now.
+                if let UpstreamOutput::Notice(notice) = output {
+                    let event = Event::from_notice(notice).of_server(self.args.def.key.as_str());
+                    self.args.shop.events.emit(event);
+                }
+            }
+        }
+        if let Some(End { kind: EndKind::Died { cleanly }, .. }) = &mut self.end {
+            *cleanly = idle;
+        }
+        self.tasks.clear();
+        self.link = None;
+        if self.keeper.take().is_none() {
+            self.gone(None);
+        }
+    }
+
+    /// No process is left.
+    pub(super) fn gone(&mut self, report: Option<&ExitReport>) {
+        let Some(mut end) = self.end.clone().filter(|_| !self.reported) else { return };
+        self.reported = true;
+        if let Some(report) = report {
+            // It had gone before the ladder had to do more than close its input.
+            let by_itself = report.rung.is_none_or(|rung| rung == "stdin");
+            if by_itself && end.kind != EndKind::Wanted && !end.text.contains(&report.text) {
+                end.text = format!("{}: {}", end.text, report.text);
+            }
+            if let EndKind::Died { cleanly } = &mut end.kind {
+                *cleanly &= by_itself && report.code == Some(0);
+            }
+        }
+        let lines = self.args.settings.process.stderr_lines;
+        end.stderr = self.stderr.as_ref().map(|ring| ring.tail(lines)).unwrap_or_default();
+        // The pool stops this actor when it has read the report: a supervision event would overtake
+        // it.
+        self.tell_pool(PoolMsg::Ended { id: self.args.id, end });
+    }
+
+    fn emit(&self, event: Event) {
+        let InstanceArgs { id, def, shop, .. } = &self.args;
+        shop.events.emit(event.of_server(def.key.as_str()).of_instance(id.to_string()));
+    }
+
+    fn tell_pool(&self, message: PoolMsg) {
+        // A pool that has ended has taken its instances with it.
+        let _ = self.args.pool.cast(message);
+    }
+}
