@@ -22,6 +22,7 @@ mod pool;
 mod processes;
 mod scopes;
 mod settings;
+mod shim;
 mod streams;
 
 use std::time::Duration;
