@@ -34,7 +34,8 @@ async fn cycle(daemon: &Daemon, number: usize) {
             assert_eq!(setup::reason(&died), "outcome_unknown", "cycle {number}: {died}");
         }
         2 => {
-            setup::call(&mut host, scope, "spawn", json!({ "setsid": number.is_multiple_of(2) })).await;
+            setup::call(&mut host, scope, "spawn", json!({ "setsid": number.is_multiple_of(2) }))
+                .await;
             setup::call(&mut host, scope, "die", json!({})).await;
         }
         // Gone in the middle of a call.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::net::UnixListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::catalog::CatalogHandle;
@@ -80,6 +80,8 @@ pub enum DaemonFailed {
 pub async fn run(args: DaemonArgs) -> Result<(), DaemonFailed> {
     let started = clock::now();
     let settings = Arc::clone(&args.loaded.settings);
+    // Before the socket exists: whoever sees it may send a signal, and none may meet its default.
+    let signals = Signals::hear().map_err(DaemonFailed::System)?;
     reaper::adopt_orphans().map_err(DaemonFailed::System)?;
     let listener = args.lock.bind()?;
     let children = args.places.state.join("children");
@@ -97,7 +99,7 @@ pub async fn run(args: DaemonArgs) -> Result<(), DaemonFailed> {
             format!("the store could not be read ({why}); it was kept as {}", aside.display());
         parts.events.emit(Event::new("daemon.warning", text));
     }
-    let signals = signals(&parts).map_err(DaemonFailed::System)?;
+    let signals = signals.obey(&parts);
     let (stop, stopped) = watch::channel(false);
     let serving = serve(listener, &parts, &settings, stopped);
     for warning in &args.loaded.warnings {
@@ -208,22 +210,36 @@ fn serve(
 }
 
 /// SIGTERM and SIGINT end the daemon, SIGHUP makes it read its configuration again.
-fn signals(parts: &Parts) -> io::Result<TaskGuard> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    let (root, settings) = (parts.root.clone(), parts.settings.clone());
-    Ok(task::spawn_guarded(async move {
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => root.end(End::Asked("SIGTERM")),
-                _ = interrupt.recv() => root.end(End::Asked("SIGINT")),
-                _ = hangup.recv() => {
-                    let limit = settings.settings().daemon.ask;
-                    // Said in an event, either way.
-                    let _ = settings.reload(limit).await;
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    /// From here on they are kept until they are obeyed.
+    fn hear() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    fn obey(mut self, parts: &Parts) -> TaskGuard {
+        let (root, settings) = (parts.root.clone(), parts.settings.clone());
+        task::spawn_guarded(async move {
+            loop {
+                tokio::select! {
+                    _ = self.terminate.recv() => root.end(End::Asked("SIGTERM")),
+                    _ = self.interrupt.recv() => root.end(End::Asked("SIGINT")),
+                    _ = self.hangup.recv() => {
+                        let limit = settings.settings().daemon.ask;
+                        // Said in an event, either way.
+                        let _ = settings.reload(limit).await;
+                    }
                 }
             }
-        }
-    }))
+        })
+    }
 }

@@ -3,6 +3,8 @@
 //!
 //! Old shims outlive upgrades, so a daemon serves the version before its own as well (product.md 5).
 
+pub use crate::protocol::session::shim::{DRAIN_LINE, VIEW_LINE};
+
 use super::route::{decode, encode};
 use super::types::{ApiError, FailureCode};
 
@@ -11,15 +13,6 @@ pub const VERSION: u32 = 1;
 
 /// The oldest version that a daemon of this program serves.
 pub const OLDEST: u32 = if VERSION > 1 { VERSION - 1 } else { VERSION };
-
-/// A line that begins with this is for the shim or from it, not for the host.
-pub const OWN_LINE: &str = "#";
-
-/// Says which list of tools the host has seen; `#view <digest>`.
-pub const VIEW_LINE: &str = "#view ";
-
-/// Asks the shim to end its side and to dial again once its last answer has come.
-pub const DRAIN_LINE: &str = "#drain";
 
 const VERSION_HEADER: &str = "x-mcpx-attach";
 const PROJECT_HEADER: &str = "x-mcpx-project";

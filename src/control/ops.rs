@@ -271,7 +271,10 @@ pub const OPS: &[Op] = &[
         command: Some(&["tools"]),
         verb: Verb::Get,
         route: "/v1/tools",
-        params: &[text("namespace", Place::Query, false, "Only the tools of this namespace.")],
+        params: &[
+            text("namespace", Place::Query, false, "Only the tools of this namespace."),
+            text("project", Place::Query, false, "The project folder for which servers are started."),
+        ],
         effect: PROBE,
         title: "List tools",
         summary: "Lists the tools of all servers, or of one, with their schemas. A server that \

@@ -36,6 +36,8 @@ pub enum OpCall {
     Tools {
         /// Only this one.
         namespace: Option<String>,
+        /// The project folder for which servers are started.
+        project: Option<String>,
     },
     /// See [`OpName::Call`].
     Call(CallRequest),
@@ -166,7 +168,10 @@ impl OpCall {
             OpName::Stop => Self::Stop { server: values.needed("server") },
             OpName::Start => Self::Start { server: values.needed("server") },
             OpName::Reload => Self::Reload,
-            OpName::Tools => Self::Tools { namespace: values.text("namespace") },
+            OpName::Tools => Self::Tools {
+                namespace: values.text("namespace"),
+                project: values.text("project"),
+            },
             OpName::Call => Self::Call(values.call()),
             OpName::Ask => Self::Ask(values.call()),
             OpName::Logs => Self::Logs {
@@ -204,7 +209,10 @@ impl OpCall {
             Self::Restart { server } | Self::Stop { server } | Self::Start { server } => {
                 put("server", Some(RawJson::write(server)));
             }
-            Self::Tools { namespace } => put("namespace", text(namespace)),
+            Self::Tools { namespace, project } => {
+                put("namespace", text(namespace));
+                put("project", text(project));
+            }
             Self::Call(call) | Self::Ask(call) => {
                 put("namespace", Some(RawJson::write(&call.namespace)));
                 put("tool", Some(RawJson::write(&call.tool)));
@@ -411,7 +419,7 @@ mod tests {
             OpCall::Stop { server: "%41&".to_owned() },
             OpCall::Start { server: "x?y#z".to_owned() },
             OpCall::Reload,
-            OpCall::Tools { namespace: server() },
+            OpCall::Tools { namespace: server(), project: server() },
             OpCall::Call(call.clone()),
             OpCall::Ask(call),
             OpCall::Logs { server: server(), lines: Some(3), follow: true },

@@ -127,7 +127,7 @@ pub const DEFS: &[Def] = &[
         Kind::Choice(MODES),
         "What hosts see: the core tools, every tool of every server under a name of its own, or both.",
     ),
-    restart(
+    live(
         "expose.ops",
         Kind::Switch,
         "Whether hosts may operate the daemon by tools of its own.",
@@ -297,6 +297,11 @@ pub const DEFS: &[Def] = &[
     ),
     live("shim.hold_frames", count(0, 1_000_000), "Messages held while the daemon is away."),
     live("shim.hold_bytes", size(0, GIB), "Bytes of such messages."),
+    live(
+        "shim.end_grace",
+        time(NOW, HOUR),
+        "How long answers may still come once a host has closed its side.",
+    ),
     // Links.
     restart("link.max_frame", size(KIB, GIB), "Longest message from or to anybody."),
     restart("link.write_queue", count(1, 65_536), "Messages that wait to be written to one peer."),

@@ -159,6 +159,8 @@ pub struct ShimSettings {
     pub hold_frames: usize,
     /// `shim.hold_bytes`: bytes of them.
     pub hold_bytes: usize,
+    /// `shim.end_grace`: how long answers may still come once the host has closed its side.
+    pub end_grace: Duration,
     /// `shim.start_timeout`: how long a daemon that it started may take to answer.
     pub start: Duration,
 }
@@ -376,6 +378,7 @@ impl Values<'_> {
             redial_max: self.time("shim.redial_max"),
             hold_frames: self.count("shim.hold_frames"),
             hold_bytes: self.count("shim.hold_bytes"),
+            end_grace: self.time("shim.end_grace"),
             start: self.time("shim.start_timeout"),
         }
     }

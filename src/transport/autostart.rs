@@ -26,6 +26,8 @@ pub struct Autostart {
     pub program: PathBuf,
     /// What makes it a daemon.
     pub args: Vec<OsString>,
+    /// Variables it gets beside our own: relative folders in ours would be others in its own folder.
+    pub variables: Vec<(&'static str, PathBuf)>,
     /// The control socket it will listen on.
     pub socket: PathBuf,
     /// The runtime folder.
@@ -177,6 +179,7 @@ impl Autostart {
             // Started from inside an upstream, it must not be taken for a part of that one.
             .env_clear()
             .envs(environment::for_daemon(&environment::own()))
+            .envs(self.variables.iter().map(|(name, path)| (*name, path)))
             .current_dir("/")
             .stdin(Stdio::null())
             .stdout(log)
@@ -207,6 +210,7 @@ mod tests {
         Autostart {
             program: PathBuf::from("/bin/sh"),
             args: vec!["-c".into(), script.into(), socket.clone().into()],
+            variables: vec![("MCPX_STATE_DIR", folder.join("state"))],
             socket,
             runtime: folder.join("run"),
             log: folder.join("state/daemon.log"),
@@ -231,6 +235,15 @@ mod tests {
         let error = start.ensure().await.unwrap_err();
         assert_eq!(error.exit_code(), Some(4));
         assert!(error.to_string().contains("\n  c.toml:1:1: unknown key"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn it_has_the_same_folders_as_its_starter() {
+        let folder = tempfile::tempdir().unwrap();
+        let start = start(folder.path(), "echo at $MCPX_STATE_DIR in $PWD; exit 1");
+        let error = start.ensure().await.unwrap_err().to_string();
+        let expected = format!("at {} in /", folder.path().join("state").display());
+        assert!(error.contains(&expected), "{error}");
     }
 
     #[tokio::test]

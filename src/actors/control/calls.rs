@@ -20,7 +20,13 @@ fn caller(project: Option<&str>) -> Caller {
     Caller { host: None, project, label: Arc::from("mcpx") }
 }
 
-pub(super) async fn tools(context: &Context, namespace: Option<&str>) -> Result<RawJson, ApiError> {
+pub(super) async fn tools(
+    context: &Context,
+    namespace: Option<&str>,
+    project: Option<&str>,
+) -> Result<RawJson, ApiError> {
+    // The project's own instance, which a call from there will use: none is started twice.
+    let caller = caller(project);
     let wanted = |server: &Arc<CatalogServer>| {
         namespace.is_none_or(|name| server.def.namespace == name || server.def.key == name)
     };
@@ -35,10 +41,10 @@ pub(super) async fn tools(context: &Context, namespace: Option<&str>) -> Result<
     let mut reason = None;
     match chosen.as_slice() {
         [one] if one.listing == Listing::Never && namespace.is_some() => {
-            let listed = context.upstreams.list_now(&caller(None), &one.def.key).await;
+            let listed = context.upstreams.list_now(&caller, &one.def.key).await;
             reason = listed.err().map(|refused| refused.text);
         }
-        _ => context.upstreams.list_missing(&caller(None), |_| true).await,
+        _ => context.upstreams.list_missing(&caller, |_| true).await,
     }
     let snapshot = context.catalog.snapshot();
     let namespaces = snapshot.servers.iter().filter(|server| wanted(server));

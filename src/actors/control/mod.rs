@@ -52,7 +52,9 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         OpCall::Stop { server } => servers::stop(context, &server).await,
         OpCall::Start { server } => servers::start(context, &server).await,
         OpCall::Reload => config::reload(context).await,
-        OpCall::Tools { namespace } => calls::tools(context, namespace.as_deref()).await,
+        OpCall::Tools { namespace, project } => {
+            calls::tools(context, namespace.as_deref(), project.as_deref()).await
+        }
         OpCall::Call(wanted) => calls::call(context, wanted, None).await,
         OpCall::Ask(wanted) => calls::ask(context, wanted, None).await,
         OpCall::Logs { server, lines, .. } => {

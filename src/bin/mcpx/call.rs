@@ -21,6 +21,7 @@ pub(crate) async fn run(reach: &Reach<'_>, matches: &ArgMatches) -> Outcome {
     let words: Vec<String> =
         matches.get_many("arguments").map(|words| words.cloned().collect()).unwrap_or_default();
     let (namespace, tool) = (text("namespace"), text("tool"));
+    let project = setup::project(matches.get_one("project"));
     let stdin = || {
         std::io::read_to_string(std::io::stdin())
             .map_err(|error| format!("the arguments cannot be read from stdin: {error}"))
@@ -30,7 +31,7 @@ pub(crate) async fn run(reach: &Reach<'_>, matches: &ArgMatches) -> Outcome {
         Typed::Whole(raw) => raw,
         Typed::Pairs(pairs) if pairs.is_empty() => RawJson::empty_object(),
         Typed::Pairs(pairs) => {
-            let schema = schema_of(reach, &namespace, &tool).await?;
+            let schema = schema_of(reach, &namespace, &tool, project.clone()).await?;
             arguments::typed(&pairs, schema.as_ref()).map_err(Ended::Usage)?
         }
     };
@@ -38,7 +39,7 @@ pub(crate) async fn run(reach: &Reach<'_>, matches: &ArgMatches) -> Outcome {
         namespace,
         tool,
         arguments: Some(arguments),
-        project: setup::project(matches.get_one("project")),
+        project,
         progress: reach.printer.lively,
     });
     let result =
@@ -51,8 +52,9 @@ async fn schema_of(
     reach: &Reach<'_>,
     namespace: &str,
     tool: &str,
+    project: Option<String>,
 ) -> Result<Option<RawJson>, Ended> {
-    let call = OpCall::Tools { namespace: Some(namespace.to_owned()) };
+    let call = OpCall::Tools { namespace: Some(namespace.to_owned()), project };
     let answer: ToolsAnswer = understood(&reach.ask(&call).await?)?;
     let tools = answer.namespaces.iter().flat_map(|namespace| &namespace.tools);
     let found = tools.into_iter().find(|raw| raw.member_str("name").as_deref() == Some(tool));

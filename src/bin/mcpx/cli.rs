@@ -53,7 +53,7 @@ fn with_local_commands(root: Command) -> Command {
         .mut_subcommand("stop", |command| {
             command
                 .override_usage("mcpx stop <NAME>\n       mcpx stop --daemon")
-            .mut_arg("server", |arg| arg.required(false).required_unless_present("daemon"))
+                .mut_arg("server", |arg| arg.required(false).required_unless_present("daemon"))
                 .arg(
                     Arg::new("daemon")
                         .long("daemon")

@@ -10,7 +10,7 @@ use crate::call::{self, is_event_stream};
 use crate::ended::{Ended, Outcome};
 use crate::output::{self, Printer};
 use crate::reach::{Reach, failed, understood};
-use crate::setup::Setup;
+use crate::setup::{self, Setup};
 use crate::stream::Events;
 use crate::{cli, doctor, tables};
 
@@ -66,7 +66,10 @@ fn op_call(op: OpName, matches: &ArgMatches, reach: &Reach<'_>) -> Result<OpCall
         OpName::Stop => OpCall::Stop { server: needed("server") },
         OpName::Start => OpCall::Start { server: needed("server") },
         OpName::Reload => OpCall::Reload,
-        OpName::Tools => OpCall::Tools { namespace: optional(matches, "namespace") },
+        OpName::Tools => OpCall::Tools {
+            namespace: optional(matches, "namespace"),
+            project: setup::project(matches.get_one("project")),
+        },
         OpName::Logs => {
             let asked = matches.get_one::<usize>("lines").copied();
             let lines = Some(asked.unwrap_or(reach.settings.cli.log_lines));

@@ -23,18 +23,21 @@ pub(crate) struct Setup {
     pub(crate) sources: Sources,
     /// `NO_COLOR` is set.
     pub(crate) plain: bool,
-    /// `--config`, absolute.
+    /// `--config` or `MCPX_CONFIG`, absolute.
     file: Option<PathBuf>,
 }
 
 impl Setup {
     /// Finds everything and reads nothing but what was set at run time.
     pub(crate) fn find(file: Option<PathBuf>) -> Result<Self, Ended> {
-        let file = file.map(|file| absolute(&file));
         let program = std::env::current_exe()
             .map_err(|error| Ended::Failed(format!("mcpx does not find itself: {error}")))?;
         let own = environment::own();
         let lookup = |name: &str| own.get(OsStr::new(name))?.clone().into_string().ok();
+        // A daemon that we start works in another folder: what is relative here is made absolute.
+        let file =
+            file.or_else(|| lookup("MCPX_CONFIG").filter(|text| !text.is_empty()).map(Into::into));
+        let file = file.map(|file: PathBuf| absolute(&file));
         let places = Places::usual(&lookup).map_err(|error| Ended::Failed(error.to_string()))?;
         let places = Places { state: absolute(&places.state), runtime: absolute(&places.runtime) };
         let mut sources = Sources::usual(&lookup, file.clone());
@@ -70,6 +73,10 @@ impl Setup {
         Autostart {
             program: self.program.clone(),
             args,
+            variables: vec![
+                ("MCPX_STATE_DIR", self.places.state.clone()),
+                ("MCPX_RUNTIME_DIR", self.places.runtime.clone()),
+            ],
             socket: self.socket(),
             runtime: self.places.runtime.clone(),
             log: self.places.daemon_log(),

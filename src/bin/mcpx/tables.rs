@@ -320,3 +320,120 @@ pub(crate) fn findings(printer: Printer, findings: &[t::Finding]) -> String {
     }
     finish(&table)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Printer = Printer { json: false, colour: false, lively: false };
+
+    fn server(state: ServerState) -> t::ServerView {
+        t::ServerView {
+            server: "Git Hub".to_owned(),
+            namespace: "Git_Hub".to_owned(),
+            state,
+            retry_in_ms: Some(4_200),
+            permanent: false,
+            reason: Some("exited with status 1".to_owned()),
+            stderr: vec!["no token".to_owned()],
+            failures: 2,
+            restarts: 3,
+            waiting: 1,
+            instances: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_server_in_trouble_says_why_and_what_to_do() {
+        let told = |state| trouble(&server(state)).unwrap_or_default();
+        assert_eq!(
+            told(ServerState::Backoff),
+            "Git_Hub: exited with status 1; started again in 4s\n  | no token"
+        );
+        assert!(told(ServerState::Parked).contains("`mcpx restart Git Hub` tries again"));
+        assert!(told(ServerState::Stopped).contains("`mcpx start Git Hub`"));
+        assert_eq!(told(ServerState::Ready), "");
+        let broken = t::ServerView { permanent: true, ..server(ServerState::Parked) };
+        assert!(trouble(&broken).unwrap().contains("`mcpx reload`"));
+    }
+
+    #[test]
+    fn status_is_aligned_and_names_instances() {
+        let mut ready = server(ServerState::Ready);
+        ready.reason = None;
+        ready.instances = vec![t::InstanceView {
+            id: 7,
+            pid: Some(42),
+            state: "ready".to_owned(),
+            lane: "shared".to_owned(),
+            scope: "global".to_owned(),
+            revision: Some("2025-11-25".to_owned()),
+            uptime_ms: 61_000,
+            in_flight: 2,
+        }];
+        let text = servers(PLAIN, &[ready, server(ServerState::Parked)]);
+        let columns: Vec<Vec<&str>> =
+            text.lines().map(|line| line.split_whitespace().collect()).collect();
+        let expected = [
+            "Git_Hub",
+            "ready",
+            "#7",
+            "ready",
+            "42",
+            "shared",
+            "global",
+            "2025-11-25",
+            "1m",
+            "1s",
+            "2",
+            "3",
+        ];
+        assert_eq!(columns[1], expected);
+        assert_eq!(columns[2][..3], ["Git_Hub", "parked", "-"]);
+        let state = |line: &str| line.find("STATE").or_else(|| line.find("ready"));
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(state(lines[0]), state(lines[1]));
+    }
+
+    #[test]
+    fn times_are_short() {
+        for (ms, text) in [
+            (0, "0s"),
+            (59_999, "59s"),
+            (61_000, "1m 1s"),
+            (3_660_000, "1h 1m"),
+            (90_000_000, "1d 1h"),
+        ] {
+            assert_eq!(ago(ms), text);
+        }
+        assert_eq!(clock_text(1_796_008_171_891), "03:09:31Z");
+    }
+
+    #[test]
+    fn one_setting_is_explained_and_restart_only_ones_are_told_apart() {
+        let setting = t::SettingView {
+            key: "link.max_frame".to_owned(),
+            value: "64MiB".into(),
+            origin: "default".to_owned(),
+            applies: "restart".to_owned(),
+            expected: "a size from 1KiB to 1GiB".to_owned(),
+            doc: "Longest message.".to_owned(),
+        };
+        let text = settings(PLAIN, std::slice::from_ref(&setting));
+        assert!(text.ends_with("Longest message.\na size from 1KiB to 1GiB; restart"), "{text}");
+        let names = vec!["link.max_frame".to_owned()];
+        let changed = t::SettingsChanged { settings: vec![setting], after_restart: names };
+        assert!(settings_changed(PLAIN, &changed).ends_with("starts again: link.max_frame"));
+    }
+
+    #[test]
+    fn a_reload_lists_only_what_changed() {
+        assert_eq!(reload(&t::ReloadAnswer::default()), "nothing has changed");
+        let answer = t::ReloadAnswer {
+            added: vec!["a".to_owned()],
+            settings: vec!["pool.max".to_owned()],
+            ..t::ReloadAnswer::default()
+        };
+        assert_eq!(reload(&answer), "new: a\nsettings: pool.max");
+    }
+}

@@ -138,5 +138,12 @@ fn duration_text(duration: Duration) -> String {
     whole.map_or_else(|| format!("{millis}ms"), |(size, unit)| format!("{}{unit}", millis / size))
 }
 
+/// Where the virtual time of tests starts.
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "only a starting point; tests add to it")]
+fn some_instant() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
 #[cfg(test)]
 mod tests;

@@ -62,7 +62,7 @@ struct Pair {
 
 impl Pair {
     fn new(preference: Preference, pin: Option<Revision>) -> Self {
-        let now = Instant::now();
+        let now = some_instant();
         let wait = Duration::from_secs(10);
         let timings = OpeningTimings {
             probe_patience: wait,
@@ -153,7 +153,7 @@ impl Pair {
 
     fn call(&mut self, method: &'static str, params: &str, wants_progress: bool) -> u64 {
         let id = self.pending.take_id();
-        let limits = CallLimits { idle: Duration::from_secs(60), total: Duration::from_secs(600) };
+        let limits = CallLimits { idle: Duration::from_mins(1), total: Duration::from_mins(10) };
         let sink = Sink { id, log: Arc::clone(&self.log) };
         let (method, params) = (Method::known(method), raw(params));
         let call = Call { id, method, params, wants_progress, limits, sink };

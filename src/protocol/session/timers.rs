@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_earliest_is_due_first_and_only_once() {
-        let start = Instant::now();
+        let start = super::super::some_instant();
         let second = Duration::from_secs(1);
         let mut timers = Timers::default();
         timers.set(Timer::List, after(start, second * 2));

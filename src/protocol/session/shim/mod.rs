@@ -10,9 +10,11 @@
 //! - **attached again**: the handshake is repeated under an id of the shim's own, whose answer goes
 //!   nowhere; then what waited goes out in its order.
 //!
-//! Control lines: a line of the daemon that begins with `#` is never JSON. `#view <digest>` says which
+//! Control lines: a line of the daemon that begins with `#` is never JSON. [`VIEW_LINE`] says which
 //! list of tools this host has been shown; the owner offers the last one when it attaches again, so
-//! that the daemon can tell the host of a difference.
+//! that the daemon can tell the host of a difference. [`DRAIN_LINE`] says that the daemon is about to
+//! end: nothing more goes to it, our side of the connection is closed, and the daemon answers what
+//! it was asked before it closes its own. So a deliberate restart leaves nothing unknown.
 
 mod held;
 mod told;
@@ -32,8 +34,16 @@ use self::told::{Kind, Reason};
 use super::timers::{Timer, Timers};
 use crate::protocol::Notice;
 use crate::protocol::edge::keys;
-use crate::protocol::jsonrpc::{Id, Method, Notification, Object, RawJson, Response, scan};
+use crate::protocol::jsonrpc::{
+    Code, Id, Method, Notification, Object, RawJson, Response, RpcError, salvage_id, scan,
+};
 use crate::protocol::revision::Revision;
+
+/// The control line that names the list of tools which the host has been shown; a digest follows.
+pub const VIEW_LINE: &str = "#view ";
+
+/// The control line that asks a shim to send nothing more here and to dial again afterwards.
+pub const DRAIN_LINE: &str = "#drain";
 
 /// Limits and words of a shim.
 #[derive(Debug, Clone)]
@@ -57,8 +67,19 @@ pub enum ShimOutput {
     ToHost(Bytes),
     /// Write this frame to the daemon.
     ToDaemon(Bytes),
+    /// Close our side of the connection behind what is queued for it; go on reading.
+    CloseOurSide,
     /// Say this where the host's user can find it (never on standard output).
     Notice(Notice),
+}
+
+/// What there is between us and a daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Away,
+    Attached,
+    /// The daemon answers what it has, and is sent nothing more.
+    Draining,
 }
 
 /// A request of the host that has no answer yet.
@@ -91,7 +112,7 @@ pub struct ShimSession {
     config: ShimConfig,
     out: VecDeque<ShimOutput>,
     timers: Timers,
-    attached: bool,
+    line: Line,
     /// Frames sent on this link.
     link_frames: u64,
     turns: u64,
@@ -114,7 +135,7 @@ impl ShimSession {
             config,
             out: VecDeque::new(),
             timers: Timers::default(),
-            attached: false,
+            line: Line::Away,
             link_frames: 0,
             turns: 0,
             in_flight: HashMap::new(),
@@ -128,7 +149,7 @@ impl ShimSession {
 
     /// The host wrote a line.
     pub fn handle_host_frame(&mut self, now: Instant, frame: Bytes) {
-        if !self.attached {
+        if self.line != Line::Attached {
             if scan::is_batch(&frame) {
                 for part in scan::elements(&frame) {
                     self.hold(now, frame.slice_ref(part));
@@ -172,7 +193,7 @@ impl ShimSession {
     /// Attached anew without a loss in between counts as one.
     pub fn handle_attached(&mut self, now: Instant) {
         self.handle_lost(now);
-        self.attached = true;
+        self.line = Line::Attached;
         self.link_frames = 0;
         self.timers.clear_all();
         self.repeat_handshake();
@@ -192,7 +213,7 @@ impl ShimSession {
     /// it was given; requests beyond that never reached the daemon and may be sent again, whatever
     /// they do.
     pub fn handle_lost_after(&mut self, now: Instant, frames_begun: u64) {
-        if !std::mem::take(&mut self.attached) {
+        if std::mem::replace(&mut self.line, Line::Away) == Line::Away {
             return;
         }
         self.replay = None;
@@ -210,6 +231,47 @@ impl ShimSession {
                     self.tell(&id, call.kind, call.modern, &Reason::OutcomeUnknown);
                 }
             }
+        }
+    }
+
+    /// No daemon can be had before somebody mends something: what waits is told why at once, rather
+    /// than after its grace.
+    pub fn handle_unreachable(&mut self, why: &str) {
+        let how_to_start = self.config.how_to_start.clone();
+        let reason = Reason::Unreachable { why: why.to_owned(), how_to_start };
+        for frame in self.held.take_all() {
+            self.refuse(&frame, &reason);
+        }
+        self.arm();
+    }
+
+    /// The host wrote a line of `bytes` bytes, beyond `limit`, of which `kept` is left (F08): it
+    /// cannot be passed on, and a request in it is answered.
+    pub fn handle_host_oversized(&mut self, kept: &Bytes, bytes: usize, limit: usize) {
+        let text = format!(
+            "a message of {bytes} bytes was thrown away: the limit is {limit} bytes (setting \
+             link.max_frame)"
+        );
+        let is_answer = scan::head(kept).method.is_none();
+        if let Some(id) = salvage_id(kept).filter(|_| !is_answer) {
+            let outcome = Err(RpcError::new(Code::InvalidRequest, text.clone()));
+            self.out.push_back(ShimOutput::ToHost(Response { id: Some(id), outcome }.to_frame()));
+        }
+        self.out.push_back(ShimOutput::Notice(Notice::host(text)));
+    }
+
+    /// The daemon wrote a line beyond `limit`: the request that it answers, if that can be told, was
+    /// carried out, but its answer is lost.
+    pub fn handle_daemon_oversized(&mut self, kept: &Bytes, bytes: usize, limit: usize) {
+        let id = salvage_id(kept).filter(|_| scan::head(kept).method.is_none());
+        let open = id.and_then(|id| self.in_flight.remove_entry(&id));
+        if let Some((id, call)) = open {
+            self.tell(&id, call.kind, call.modern, &Reason::TooLarge { bytes, limit });
+        } else {
+            self.out.push_back(ShimOutput::Notice(Notice::host(format!(
+                "the daemon sent a line of {bytes} bytes, beyond the limit of {limit} (setting \
+                 link.max_frame); it was thrown away"
+            ))));
         }
     }
 
@@ -244,6 +306,12 @@ impl ShimSession {
     /// Requests of the host that have no answer yet, those that wait for a daemon included.
     pub fn open_requests(&self) -> usize {
         self.in_flight.len() + self.held.requests()
+    }
+
+    /// The same without listen streams, which end with the connection and not with an answer.
+    pub fn awaited_requests(&self) -> usize {
+        let awaited = self.in_flight.values().filter(|call| call.kind != Kind::Listen).count();
+        awaited + self.held.requests()
     }
 
     fn send(&mut self, frame: Bytes) {
@@ -394,8 +462,11 @@ impl ShimSession {
     fn control_line(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
         // Lines of other names are a newer daemon's, and may be passed over.
-        if let Some(digest) = text.strip_prefix("#view ") {
+        if let Some(digest) = text.strip_prefix(VIEW_LINE) {
             self.view = Some(digest.trim().to_owned());
+        } else if text.trim() == DRAIN_LINE && self.line == Line::Attached {
+            self.line = Line::Draining;
+            self.out.push_back(ShimOutput::CloseOurSide);
         }
     }
 
@@ -409,6 +480,8 @@ impl ShimSession {
                 return;
             }
             (Some(_), None) if head.method_is("notifications/cancelled") => {
+                // A daemon that drains cannot be told; its answer will find nobody waiting.
+                self.note_cancelled(head.params);
                 if let Some(id) = cancelled_id(head.params) {
                     self.held.remove(&id);
                     self.arm();

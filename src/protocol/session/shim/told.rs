@@ -23,6 +23,8 @@ pub(super) enum Kind {
     Ping,
     /// Only asks: sent again to the next daemon.
     Query,
+    /// A stream of news. Asking for it again under its own id goes on with it.
+    Listen,
     /// Anything else; never sent twice, because what it does is not known here.
     Other,
 }
@@ -33,21 +35,19 @@ impl Kind {
             b"tools/call" => Self::ToolCall,
             b"initialize" => Self::Initialize,
             b"ping" => Self::Ping,
-            // A listen stream is a question that is answered bit by bit; asking it again under its
-            // own id goes on with it.
+            b"subscriptions/listen" => Self::Listen,
             b"server/discover"
             | b"tools/list"
             | b"prompts/list"
             | b"resources/list"
-            | b"resources/templates/list"
-            | b"subscriptions/listen" => Self::Query,
+            | b"resources/templates/list" => Self::Query,
             _ => Self::Other,
         }
     }
 
     /// Whether asking again does no harm.
     pub(super) fn is_safe(self) -> bool {
-        matches!(self, Self::Initialize | Self::Ping | Self::Query)
+        matches!(self, Self::Initialize | Self::Ping | Self::Query | Self::Listen)
     }
 }
 
@@ -58,6 +58,10 @@ pub(super) enum Reason {
     OutcomeUnknown,
     /// It has waited for a daemon in vain.
     Unavailable { grace: Duration, how_to_start: String },
+    /// No daemon can be had before somebody mends something.
+    Unreachable { why: String, how_to_start: String },
+    /// The answer came, but is larger than a frame may be.
+    TooLarge { bytes: usize, limit: usize },
     /// There is no room to wait.
     Full { limit: Limit, how_to_start: String },
 }
@@ -66,14 +70,16 @@ impl Reason {
     fn name(&self) -> &'static str {
         match self {
             Self::OutcomeUnknown => "outcome_unknown",
-            Self::Unavailable { .. } => "unavailable",
+            Self::Unavailable { .. } | Self::Unreachable { .. } => "unavailable",
+            Self::TooLarge { .. } => "too_large",
             Self::Full { .. } => "busy",
         }
     }
 
     fn limit(&self) -> Option<Limit> {
         match self {
-            Self::OutcomeUnknown => None,
+            Self::OutcomeUnknown | Self::Unreachable { .. } => None,
+            Self::TooLarge { limit, .. } => Some(Limit::count("link.max_frame", *limit)),
             Self::Unavailable { grace, .. } => {
                 Some(Limit::time(Timer::ShimGrace.setting(), *grace))
             }
@@ -94,6 +100,13 @@ impl Reason {
             Self::Unavailable { how_to_start, .. } => format!(
                 "the mcpx daemon did not come back within {limit}; this request was not carried \
                  out. {how_to_start}"
+            ),
+            Self::Unreachable { why, how_to_start } => {
+                format!("{why}; this request was not carried out. {how_to_start}")
+            }
+            Self::TooLarge { bytes, .. } => format!(
+                "the answer has {bytes} bytes, more than {limit}; it was thrown away, though the \
+                 request itself was carried out"
             ),
             Self::Full { how_to_start, .. } => format!(
                 "the mcpx daemon is away and no more than {limit} may wait for it; this request was \

@@ -309,3 +309,48 @@ async fn a_clean_stop_takes_the_record_out() {
     ledger.close();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+#[tokio::test]
+async fn nothing_is_left_of_many_lives_however_they_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = Ledger::open(folder.path()).unwrap();
+    reaper::adopt_orphans().unwrap();
+    let ladder = StopLadder { drain: Duration::from_millis(30), term: Duration::from_millis(500) };
+    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let mut before = 0;
+    for life in 0..41 {
+        let script = match life % 4 {
+            0 => "exec cat",
+            1 => "sleep 1000 >/dev/null & read x; kill -9 $$",
+            2 => "read x; exit 1",
+            _ => "setsid cat & cat",
+        };
+        let Child { mut link, drain, handle } =
+            spawn_recorded(&spec("sh", &["-c", script]), Some(&ledger)).unwrap();
+        let drain = spawn_named("drain", drain.run());
+        let writer = spawn_named("writer", link.writer.run());
+        link.sender.try_send(Bytes::from_static(b"x")).unwrap();
+        let _ = link.reader.next().await;
+        if life % 7 == 6 {
+            drop(handle);
+        } else {
+            handle.stop(ladder).await;
+        }
+        drop(link.sender);
+        writer.await.unwrap();
+        drain.await.unwrap();
+        while !census::children().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        if life == 0 {
+            // The signal driver and the threads of the runtime have come by now.
+            before = descriptors();
+        }
+    }
+    assert!(descriptors() <= before, "{} {before}", descriptors());
+    // The last ones that were dropped are taken out of the ledger by threads of their own.
+    while std::fs::read_dir(folder.path()).unwrap().count() > 0 {
+        ledger.close();
+        tokio::task::yield_now().await;
+    }
+}

@@ -17,6 +17,7 @@ struct Rig {
     host: Vec<Bytes>,
     daemon: Vec<Bytes>,
     notices: Vec<String>,
+    closes: usize,
 }
 
 impl Rig {
@@ -28,7 +29,7 @@ impl Rig {
             info: raw(r#"{"name":"mcpx","version":"1"}"#),
             how_to_start: "Run `mcpx daemon`.".into(),
         };
-        let start = Instant::now();
+        let start = crate::protocol::session::some_instant();
         Self {
             shim: ShimSession::new(config),
             start,
@@ -36,6 +37,7 @@ impl Rig {
             host: Vec::new(),
             daemon: Vec::new(),
             notices: Vec::new(),
+            closes: 0,
         }
     }
 
@@ -46,8 +48,8 @@ impl Rig {
         rig.host(INITIALIZE);
         rig.daemon(INITIALIZED);
         rig.host(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        rig.to_daemon();
-        rig.to_host();
+        rig.daemon_got();
+        rig.host_got();
         rig
     }
 
@@ -56,6 +58,7 @@ impl Rig {
             match output {
                 ShimOutput::ToHost(frame) => self.host.push(frame),
                 ShimOutput::ToDaemon(frame) => self.daemon.push(frame),
+                ShimOutput::CloseOurSide => self.closes += 1,
                 ShimOutput::Notice(notice) => self.notices.push(notice.text),
             }
         }
@@ -91,12 +94,12 @@ impl Rig {
         self.now = target;
     }
 
-    fn to_daemon(&mut self) -> Vec<String> {
+    fn daemon_got(&mut self) -> Vec<String> {
         let text = |frame: Bytes| String::from_utf8(frame.to_vec()).unwrap();
         std::mem::take(&mut self.daemon).into_iter().map(text).collect()
     }
 
-    fn to_host(&mut self) -> Vec<Value> {
+    fn host_got(&mut self) -> Vec<Value> {
         let value = |frame: Bytes| serde_json::from_slice(&frame).unwrap();
         std::mem::take(&mut self.host).into_iter().map(value).collect()
     }
@@ -145,7 +148,7 @@ fn frames_pass_untouched() {
     for frame in [&call(" 7 "), "not json", "{\"jsonrpc\": \"2.0\" , \"method\":\"x\"}", "[]", "42"]
     {
         rig.host(frame);
-        assert_eq!(rig.to_daemon(), [frame]);
+        assert_eq!(rig.daemon_got(), [frame]);
     }
     let answer = r#"{"id":7,"result":{"n":1e2} ,"jsonrpc":"2.0"}"#;
     rig.daemon(answer);
@@ -153,7 +156,7 @@ fn frames_pass_untouched() {
     let refusal = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}"#;
     rig.daemon(refusal);
     rig.daemon(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
-    assert_eq!(rig.to_host().len(), 2);
+    assert_eq!(rig.host_got().len(), 2);
 }
 
 /// F47: a restart while nothing is open cannot be seen by the host; the handshake is repeated.
@@ -163,20 +166,20 @@ fn f47_an_idle_restart_is_invisible() {
     rig.lose();
     rig.at(3);
     rig.attach();
-    let sent = rig.to_daemon();
+    let sent = rig.daemon_got();
     assert_eq!(sent[0], INITIALIZE.replace("\"id\":0", "\"id\":\"mcpx-shim-1\""));
     assert!(sent[1].contains("notifications/initialized"));
     assert_eq!(sent.len(), 2);
     rig.daemon(&INITIALIZED.replace("\"id\":0", "\"id\":\"mcpx-shim-1\""));
-    assert!(rig.to_host().is_empty() && rig.notices.is_empty());
+    assert!(rig.host_got().is_empty() && rig.notices.is_empty());
     // And a second time, under another id.
     rig.lose();
     rig.attach();
-    assert!(rig.to_daemon()[0].contains("mcpx-shim-2"));
+    assert!(rig.daemon_got()[0].contains("mcpx-shim-2"));
     rig.daemon(&INITIALIZED.replace("\"id\":0", "\"id\":\"mcpx-shim-2\""));
     rig.host(&call("1"));
     rig.daemon(&done("1"));
-    assert_eq!(rig.to_host().len(), 1);
+    assert_eq!(rig.host_got().len(), 1);
 }
 
 /// F47, F23: a call in flight is told at once that its outcome is unknown, and is never sent again.
@@ -186,9 +189,9 @@ fn f47_calls_in_flight_are_told_outcome_unknown() {
     rig.host(&call("1"));
     rig.host(&call("\"1\""));
     rig.host(&asks("2", "resources/read"));
-    rig.to_daemon();
+    rig.daemon_got();
     rig.lose();
-    let told = rig.to_host();
+    let told = rig.host_got();
     assert_eq!(told.len(), 3);
     for (answer, id) in told[..2].iter().zip([serde_json::json!(1), serde_json::json!("1")]) {
         assert_eq!(answer["id"], id);
@@ -202,10 +205,10 @@ fn f47_calls_in_flight_are_told_outcome_unknown() {
     assert_eq!(told[2]["error"]["code"], -32603);
     assert_eq!(told[2]["error"]["data"]["reason"], "outcome_unknown");
     rig.attach();
-    assert!(!rig.to_daemon().iter().any(|frame| frame.contains("tools/call")));
+    assert!(!rig.daemon_got().iter().any(|frame| frame.contains("tools/call")));
     // A late answer, from wherever, goes nowhere.
     rig.daemon(&done("1"));
-    assert!(rig.to_host().is_empty());
+    assert!(rig.host_got().is_empty());
 }
 
 /// H-17: a modern request is answered in the modern shape, on the same connection.
@@ -215,7 +218,7 @@ fn h17_modern_requests_get_modern_answers() {
     rig.attach();
     rig.host(&modern_call("1"));
     rig.lose();
-    let told = rig.to_host();
+    let told = rig.host_got();
     let result = &told[0]["result"];
     assert_eq!(result["resultType"], "complete");
     assert_eq!(result["isError"], true);
@@ -227,7 +230,7 @@ fn h17_modern_requests_get_modern_answers() {
         r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{"q":"io.modelcontextprotocol/protocolVersion"}}}"#,
     );
     rig.lose();
-    assert!(rig.to_host()[0]["result"].get("resultType").is_none());
+    assert!(rig.host_got()[0]["result"].get("resultType").is_none());
 }
 
 /// Requests without side effects wait and are asked again, in their order, after the handshake.
@@ -239,18 +242,18 @@ fn f47_queries_in_flight_are_asked_again() {
     {
         rig.host(&asks(id, method));
     }
-    rig.to_daemon();
+    rig.daemon_got();
     rig.lose();
-    assert!(rig.to_host().is_empty());
+    assert!(rig.host_got().is_empty());
     rig.attach();
-    let sent = rig.to_daemon();
+    let sent = rig.daemon_got();
     assert_eq!(sent.len(), 5);
     assert_eq!(
         sent[2..],
         [asks("5", "tools/list"), asks("3", "server/discover"), asks("4", "subscriptions/listen")]
     );
     rig.daemon(r#"{"jsonrpc":"2.0","id":5,"result":{"tools":[]}}"#);
-    assert_eq!(rig.to_host()[0]["id"], 5);
+    assert_eq!(rig.host_got()[0]["id"], 5);
 }
 
 /// An unanswered `initialize` is asked again as the host wrote it, and not repeated besides.
@@ -259,12 +262,12 @@ fn f47_lost_during_the_handshake() {
     let mut rig = Rig::new();
     rig.attach();
     rig.host(INITIALIZE);
-    rig.to_daemon();
+    rig.daemon_got();
     rig.lose();
     rig.attach();
-    assert_eq!(rig.to_daemon(), [INITIALIZE]);
+    assert_eq!(rig.daemon_got(), [INITIALIZE]);
     rig.daemon(INITIALIZED);
-    assert_eq!(rig.to_host()[0]["id"], 0);
+    assert_eq!(rig.host_got()[0]["id"], 0);
 }
 
 /// F47: calls written in the gap wait and succeed; the grace is each one's own.
@@ -276,11 +279,11 @@ fn f47_calls_in_the_gap_wait() {
     rig.at(29);
     rig.host(&call("2"));
     rig.attach();
-    assert_eq!(rig.to_daemon()[2..], [call("1"), call("2")]);
-    assert!(rig.to_host().is_empty());
+    assert_eq!(rig.daemon_got()[2..], [call("1"), call("2")]);
+    assert!(rig.host_got().is_empty());
     rig.daemon(&done("2"));
     rig.daemon(&done("1"));
-    assert_eq!(rig.to_host().len(), 2);
+    assert_eq!(rig.host_got().len(), 2);
 }
 
 /// F47: absent for 60 s: told how to start it; later calls work again.
@@ -292,9 +295,9 @@ fn f47_a_long_absence_is_told_and_survived() {
     rig.host(&asks("2", "prompts/list"));
     rig.host(&modern_call("3"));
     rig.at(29);
-    assert!(rig.to_host().is_empty());
+    assert!(rig.host_got().is_empty());
     rig.at(60);
-    let told = rig.to_host();
+    let told = rig.host_got();
     assert_eq!(told.len(), 3);
     let text = told[0]["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("mcpx daemon`") && text.contains("30s") && text.contains("shim.grace"));
@@ -303,10 +306,10 @@ fn f47_a_long_absence_is_told_and_survived() {
     assert_eq!(told[1]["error"]["data"]["setting"], "shim.grace");
     assert_eq!(told[2]["result"]["resultType"], "complete");
     rig.attach();
-    assert_eq!(rig.to_daemon().len(), 2);
+    assert_eq!(rig.daemon_got().len(), 2);
     rig.host(&call("4"));
     rig.daemon(&done("4"));
-    assert_eq!(rig.to_host().len(), 1);
+    assert_eq!(rig.host_got().len(), 1);
 }
 
 /// The host is faster than the daemon's start: all of it waits, in order, without a repeat.
@@ -317,14 +320,14 @@ fn frames_before_the_first_daemon_wait() {
     rig.host(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     rig.host(&asks("1", "tools/list"));
     rig.attach();
-    let sent = rig.to_daemon();
+    let sent = rig.daemon_got();
     assert_eq!(sent.len(), 3);
     assert_eq!(sent[0], INITIALIZE);
     // Both are known for the next time.
     rig.daemon(INITIALIZED);
     rig.lose();
     rig.attach();
-    let sent = rig.to_daemon();
+    let sent = rig.daemon_got();
     assert!(sent[0].contains("mcpx-shim-1") && sent[1].contains("initialized"));
 }
 
@@ -335,18 +338,18 @@ fn the_newest_handshake_counts() {
     let newer = INITIALIZE.replace("2025-06-18", "2024-11-05").replace("\"id\":0", "\"id\":9");
     rig.host(&newer);
     rig.daemon(r#"{"jsonrpc":"2.0","id":9,"result":{"protocolVersion":"2024-11-05"}}"#);
-    rig.to_daemon();
+    rig.daemon_got();
     rig.lose();
     rig.attach();
-    let sent = rig.to_daemon();
+    let sent = rig.daemon_got();
     assert_eq!(sent.len(), 1, "no `initialized` was sent for this one");
     assert!(sent[0].contains("2024-11-05") && sent[0].contains("mcpx-shim-1"));
     rig.host(&newer);
     rig.daemon(r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"no"}}"#);
-    rig.to_daemon();
+    rig.daemon_got();
     rig.lose();
     rig.attach();
-    assert!(rig.to_daemon().is_empty());
+    assert!(rig.daemon_got().is_empty());
 }
 
 /// A daemon that answers the repeated handshake otherwise is spoken of, not hidden.
@@ -360,7 +363,7 @@ fn a_handshake_that_comes_out_otherwise_is_noticed() {
         rig.lose();
         rig.attach();
         rig.daemon(&format!(r#"{{"jsonrpc":"2.0","id":"mcpx-shim-1",{answer}}}"#));
-        assert!(rig.to_host().is_empty());
+        assert!(rig.host_got().is_empty());
         assert!(rig.notices[0].contains("2025-06-18"), "{:?}", rig.notices);
     }
 }
@@ -377,20 +380,20 @@ fn f36_cancels() {
     rig.host(&call("1"));
     rig.host(&cancel("\"1\""));
     rig.host(&cancel("1"));
-    assert_eq!(rig.to_daemon().len(), 3);
+    assert_eq!(rig.daemon_got().len(), 3);
     rig.lose();
-    assert!(rig.to_host().is_empty());
+    assert!(rig.host_got().is_empty());
     rig.host(&call("2"));
     rig.host(&call("3"));
     rig.host(&cancel("2"));
     rig.attach();
-    assert_eq!(rig.to_daemon()[2..], [call("3")]);
+    assert_eq!(rig.daemon_got()[2..], [call("3")]);
     let mut rig = Rig::new();
     rig.attach();
     rig.host(INITIALIZE);
     rig.host(&cancel("0"));
     rig.daemon(INITIALIZED);
-    assert_eq!(rig.to_host().len(), 1);
+    assert_eq!(rig.host_got().len(), 1);
 }
 
 /// A ping is answered by whoever is there.
@@ -398,10 +401,10 @@ fn f36_cancels() {
 fn f35_pings_are_answered_while_away() {
     let mut rig = Rig::connected();
     rig.host(&asks("1", "ping"));
-    rig.to_daemon();
+    rig.daemon_got();
     rig.lose();
     rig.host(&asks("\"p\"", "ping"));
-    let told = rig.to_host();
+    let told = rig.host_got();
     assert_eq!(
         told,
         [
@@ -410,7 +413,7 @@ fn f35_pings_are_answered_while_away() {
         ]
     );
     rig.attach();
-    assert_eq!(rig.to_daemon().len(), 2);
+    assert_eq!(rig.daemon_got().len(), 2);
 }
 
 /// What waits is bounded in number and bytes, each by its setting.
@@ -420,7 +423,7 @@ fn holding_is_bounded() {
     for id in 0..5 {
         rig.host(&call(&id.to_string()));
     }
-    let told = rig.to_host();
+    let told = rig.host_got();
     assert_eq!(told.len(), 1);
     assert_eq!(told[0]["id"], 4);
     let text = told[0]["result"]["content"][0]["text"].as_str().unwrap();
@@ -428,7 +431,7 @@ fn holding_is_bounded() {
     assert_eq!(told[0]["result"]["_meta"]["dev.mcpx/reason"], "busy");
     let mut rig = Rig::new();
     rig.host(&asks("1", &"x".repeat(1000)));
-    assert_eq!(rig.to_host()[0]["error"]["data"]["setting"], "shim.hold_bytes");
+    assert_eq!(rig.host_got()[0]["error"]["data"]["setting"], "shim.hold_bytes");
 }
 
 /// F11: batches are tracked element by element, and their parts wait one by one.
@@ -437,15 +440,15 @@ fn f11_batches() {
     let mut rig = Rig::connected();
     let batch = format!("[{},{},{}]", call("1"), asks("2", "tools/list"), asks("3", "ping"));
     rig.host(&batch);
-    assert_eq!(rig.to_daemon(), [batch.as_str()]);
+    assert_eq!(rig.daemon_got(), [batch.as_str()]);
     rig.daemon(&format!("[{}]", done("3")));
     rig.lose();
-    let told = rig.to_host();
+    let told = rig.host_got();
     assert_eq!(told.len(), 2);
     assert_eq!(told[1]["result"]["_meta"]["dev.mcpx/reason"], "outcome_unknown");
     rig.host(&format!("[{}]", call("4")));
     rig.attach();
-    assert_eq!(rig.to_daemon()[2..], [asks("2", "tools/list"), call("4")]);
+    assert_eq!(rig.daemon_got()[2..], [asks("2", "tools/list"), call("4")]);
     rig.daemon(&format!("[{},{}]", done("2"), done("4")));
     rig.daemon(&format!("[{}]", done("4")));
     assert_eq!(std::mem::take(&mut rig.host).len(), 1);
@@ -460,7 +463,7 @@ fn the_same_id_twice() {
     rig.daemon(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"twice"}}"#);
     rig.daemon(&done("1"));
     rig.daemon(&done("1"));
-    assert_eq!(rig.to_host().len(), 2);
+    assert_eq!(rig.host_got().len(), 2);
 }
 
 /// Requests whose frame was never begun to be written have surely not been carried out (F23).
@@ -469,18 +472,18 @@ fn f23_unwritten_calls_are_sent_again() {
     let mut rig = Rig::connected();
     rig.host(&call("1"));
     rig.host(&call("2"));
-    rig.to_daemon();
+    rig.daemon_got();
     // The handshake was frames 1 and 2 of this link.
     rig.shim.handle_lost_after(rig.now, 3);
     rig.drain();
-    let told = rig.to_host();
+    let told = rig.host_got();
     assert_eq!((told.len(), &told[0]["id"]), (1, &serde_json::json!(1)));
     rig.attach();
-    assert_eq!(rig.to_daemon()[2..], [call("2")]);
+    assert_eq!(rig.daemon_got()[2..], [call("2")]);
     // Ordinals begin anew with each link.
     rig.shim.handle_lost_after(rig.now, 3);
     rig.drain();
-    assert_eq!(rig.to_host()[0]["id"], 2);
+    assert_eq!(rig.host_got()[0]["id"], 2);
 }
 
 /// Questions of a daemon that is gone are called off, and their answers reach nobody.
@@ -491,17 +494,17 @@ fn questions_of_a_lost_daemon() {
     rig.daemon(&ask);
     rig.daemon(&asks("2", "ping"));
     rig.host(r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
-    assert_eq!(rig.to_daemon().len(), 1);
-    rig.to_host();
+    assert_eq!(rig.daemon_got().len(), 1);
+    rig.host_got();
     rig.lose();
-    let told = rig.to_host();
+    let told = rig.host_got();
     assert_eq!(told[0]["method"], "notifications/cancelled");
     assert_eq!((told.len(), &told[0]["params"]["requestId"]), (1, &serde_json::json!(1)));
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}"#;
     rig.host(answer);
     rig.attach();
     rig.host(answer);
-    assert_eq!(rig.to_daemon().len(), 2);
+    assert_eq!(rig.daemon_got().len(), 2);
 }
 
 /// `#view` is remembered and never reaches the host; other control lines are passed over.
@@ -514,5 +517,102 @@ fn control_lines() {
     assert_eq!(rig.shim.view(), Some("abc123"));
     rig.lose();
     assert_eq!(rig.shim.view(), Some("abc123"));
-    assert!(rig.to_host().is_empty());
+    assert!(rig.host_got().is_empty());
+}
+
+/// A deliberate end: nothing more goes to the old daemon, which answers what it has; what the host
+/// says meanwhile waits, and nothing is left unknown.
+#[test]
+fn h34_a_drained_daemon_leaves_nothing_unknown() {
+    let mut rig = Rig::connected();
+    rig.host(&call("1"));
+    rig.host(&asks("2", "tools/list"));
+    rig.daemon_got();
+    rig.daemon("#drain");
+    rig.daemon("#drain\r");
+    assert_eq!(rig.closes, 1);
+    rig.host(&call("3"));
+    rig.host(&asks("4", "ping"));
+    assert!(rig.daemon_got().is_empty());
+    rig.daemon(&done("1"));
+    rig.daemon(r#"{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#);
+    let ids: Vec<_> = rig.host_got().iter().map(|answer| answer["id"].clone()).collect();
+    assert_eq!(ids, [4, 1, 2]);
+    rig.lose();
+    assert!(rig.host_got().is_empty());
+    rig.attach();
+    assert_eq!(rig.daemon_got()[2..], [call("3")]);
+    rig.daemon("#drain");
+    assert_eq!(rig.closes, 2);
+}
+
+/// What a draining daemon still has when it closes is unknown; what it was never sent is not. A call
+/// that its host gives up during the drain is forgotten.
+#[test]
+fn h34_a_drain_that_is_cut_short() {
+    let mut rig = Rig::connected();
+    rig.host(&call("1"));
+    rig.host(&call("2"));
+    rig.host(&call("3"));
+    rig.daemon("#drain");
+    rig.host(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
+    rig.daemon(&done("1"));
+    assert!(rig.host_got().is_empty());
+    rig.daemon_got();
+    rig.shim.handle_lost_after(rig.now, 4);
+    rig.drain();
+    let told = rig.host_got();
+    assert_eq!((told.len(), &told[0]["id"]), (1, &serde_json::json!(2)));
+    assert_eq!(told[0]["result"]["_meta"]["dev.mcpx/reason"], "outcome_unknown");
+    rig.attach();
+    assert_eq!(rig.daemon_got()[2..], [call("3")]);
+}
+
+/// A daemon that cannot start is no reason to wait: all that waits is told why, and later calls work.
+#[test]
+fn f47_an_unreachable_daemon_is_told_at_once() {
+    let mut rig = Rig::new();
+    rig.host(INITIALIZE);
+    rig.host(&call("1"));
+    rig.shim.handle_unreachable("the daemon ended at once: c.toml:1:1: unknown key");
+    rig.drain();
+    let told = rig.host_got();
+    let text = told[0]["error"]["message"].as_str().unwrap();
+    assert!(text.contains("c.toml:1:1") && text.contains("mcpx daemon`"), "{text}");
+    assert_eq!(told[1]["result"]["_meta"]["dev.mcpx/reason"], "unavailable");
+    assert_eq!(rig.shim.poll_deadline(), None);
+    rig.host(INITIALIZE);
+    rig.attach();
+    assert_eq!(rig.daemon_got(), [INITIALIZE]);
+    rig.daemon(INITIALIZED);
+    assert_eq!(rig.host_got().len(), 1);
+}
+
+/// F08: lines beyond the limit, of either side; who waits for an answer gets one.
+#[test]
+fn f08_lines_beyond_the_limit() {
+    let bytes = |text: &str| Bytes::copy_from_slice(text.as_bytes());
+    let mut rig = Rig::connected();
+    rig.shim.handle_host_oversized(
+        &bytes(r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"x":"#),
+        2000,
+        1000,
+    );
+    // Half an answer answers nobody.
+    rig.shim.handle_host_oversized(&bytes(r#"{"id":1,"result":{"x":"#), 2000, 1000);
+    rig.drain();
+    let told = rig.host_got();
+    assert_eq!((told.len(), &told[0]["id"]), (1, &serde_json::json!("a")));
+    assert_eq!(told[0]["error"]["code"], -32600);
+    assert_eq!(rig.notices.len(), 2);
+
+    rig.host(&call("7"));
+    let kept = bytes(r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"te"#);
+    rig.shim.handle_daemon_oversized(&kept, 2000, 1000);
+    rig.shim.handle_daemon_oversized(&kept, 2000, 1000);
+    rig.drain();
+    let told = rig.host_got();
+    assert_eq!((told.len(), &told[0]["id"]), (1, &serde_json::json!(7)));
+    assert_eq!(told[0]["result"]["_meta"]["dev.mcpx/reason"], "too_large");
+    assert_eq!(rig.notices.len(), 3);
 }

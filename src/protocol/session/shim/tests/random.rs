@@ -27,7 +27,7 @@ struct Book {
 
 impl Book {
     fn read(&mut self, rig: &mut Rig, seed: u64) {
-        for frame in rig.to_daemon() {
+        for frame in rig.daemon_got() {
             let frame: Value = serde_json::from_str(&frame).unwrap();
             if frame["method"] == "tools/call" {
                 let id = frame["id"].to_string();
@@ -37,7 +37,7 @@ impl Book {
                 self.with_daemon.push(frame["id"].clone());
             }
         }
-        for frame in rig.to_host() {
+        for frame in rig.host_got() {
             if frame.get("method").is_none() {
                 *self.answers.entry(frame["id"].to_string()).or_default() += 1;
             }
@@ -100,7 +100,7 @@ fn conversation(seed: u64) {
 
 #[test]
 fn f47_random_conversations_answer_everything_once() {
-    for seed in 1..=1000_u64 {
+    for seed in 1..=300_u64 {
         conversation(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed));
     }
 }

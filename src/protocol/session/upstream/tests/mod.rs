@@ -97,7 +97,7 @@ struct Rig {
 impl Rig {
     fn new(config: UpstreamConfig) -> Self {
         let pending = Arc::new(Pending::new());
-        let now = Instant::now();
+        let now = crate::protocol::session::some_instant();
         let mut rig = Self {
             session: UpstreamSession::new(config, Arc::clone(&pending)),
             pending,
