@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use tokio::net::UnixStream;
 use tokio::process::Child;
 
 use super::clock;
 use super::environment;
+use super::socket;
 use super::store::statefile;
 
 /// How a daemon is started.
@@ -127,7 +127,7 @@ impl Autostart {
 
     /// Whether somebody listens on the socket.
     pub async fn listens(&self) -> bool {
-        UnixStream::connect(&self.socket).await.is_ok()
+        socket::answers(&self.socket).await
     }
 
     /// The lock, or `None` where a daemon listens while we wait for it.

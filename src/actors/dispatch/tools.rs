@@ -1,5 +1,6 @@
 //! `tools/list` and `tools/call` as a host asks them.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -50,7 +51,12 @@ fn digest_of(settings: &Settings, view: &View) -> Arc<str> {
     }
     hasher.update(view.digest());
     let digest = hasher.finalize();
-    digest.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    let text = digest.iter().take(SHOWN).fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
+    text.into()
 }
 
 /// All of this host's tools on one page.

@@ -27,12 +27,18 @@ pub(crate) fn run(mut setup: Setup, arguments: &ArgMatches) -> Outcome {
     log();
     let settings = std::sync::Arc::clone(&loaded.settings);
     let runtime = runtime(settings.daemon.workers)?;
-    runtime.block_on(async {
-        let lock = lock(&setup, &settings, arguments.get_flag("replace")).await?;
+    let mut held = None;
+    let ended = runtime.block_on(async {
+        let lock = lock(&setup, &settings, arguments).await?;
+        held = Some(lock.hold().map_err(|error| Ended::Failed(error.to_string()))?);
         let (sources, program) = (setup.sources, setup.program);
         let args = DaemonArgs { places: setup.places, lock, sources, program, loaded };
         daemon::run(args).await.map_err(|failed: DaemonFailed| Ended::Failed(failed.to_string()))
-    })
+    });
+    // The last tasks, and with them the store, end here; only then may the next daemon begin.
+    drop(runtime);
+    drop(held);
+    ended
 }
 
 /// `--set KEY=VALUE` and the flags that stand for one setting.
@@ -79,12 +85,23 @@ fn runtime(workers: usize) -> Result<tokio::runtime::Runtime, Ended> {
         .map_err(|error| Ended::Failed(format!("the runtime cannot be started: {error}")))
 }
 
-/// The lock on the runtime folder; with `replace` the running daemon is asked to end first.
-async fn lock(setup: &Setup, settings: &Settings, replace: bool) -> Result<RuntimeLock, Ended> {
+/// The lock on the runtime folder; with `--replace` the running daemon is asked to end first. One
+/// that was started because nobody listened waits for the end of a daemon that is on its way out
+/// (F47): its starter waits as well, and would take a refusal for a fault.
+async fn lock(
+    setup: &Setup,
+    settings: &Settings,
+    arguments: &ArgMatches,
+) -> Result<RuntimeLock, Ended> {
     let folder = &setup.places.runtime;
     match socket::lock(folder) {
         Ok(lock) => Ok(lock),
-        Err(SocketError::Taken { .. }) if replace => take_over(setup, settings).await,
+        Err(SocketError::Taken { .. }) if arguments.get_flag("replace") => {
+            take_over(setup, settings).await
+        }
+        Err(SocketError::Taken { .. }) if arguments.get_flag("detached") => {
+            wait_for_its_end(setup, settings).await
+        }
         Err(error) => Err(Ended::Failed(error.to_string())),
     }
 }
@@ -107,6 +124,20 @@ async fn take_over(setup: &Setup, settings: &Settings) -> Result<RuntimeLock, En
                 return Err(Ended::Failed(format!("{error}; it was asked to end and did not")));
             }
             Err(SocketError::Taken { .. }) => pause(settings.shim.redial_step).await,
+            Err(error) => return Err(Ended::Failed(error.to_string())),
+        }
+    }
+}
+
+/// Waits until the lock is free, or another daemon listens, or the starter has given up.
+async fn wait_for_its_end(setup: &Setup, settings: &Settings) -> Result<RuntimeLock, Ended> {
+    let deadline = clock::now() + settings.shim.start;
+    loop {
+        pause(settings.shim.redial_step).await;
+        match socket::lock(&setup.places.runtime) {
+            Ok(lock) => return Ok(lock),
+            Err(SocketError::Taken { .. })
+                if clock::now() < deadline && !socket::answers(&setup.socket()).await => {}
             Err(error) => return Err(Ended::Failed(error.to_string())),
         }
     }

@@ -69,6 +69,7 @@ pub(crate) async fn run<F>(
         host: reader,
         to_host: Outlet::new("to-host", sender, writer),
         daemon: Daemon::Resting { until: None },
+        dialled_before: false,
         failures: 0,
         told: String::new(),
         end: None,
@@ -84,6 +85,7 @@ struct Relay<F, D, R> {
     host: LinkReader,
     to_host: Outlet,
     daemon: Daemon<F>,
+    dialled_before: bool,
     /// Tries in a row that gave no daemon.
     failures: u32,
     /// The last failure that was remarked, so that it is said once.
@@ -233,7 +235,8 @@ where
 
     fn start_dialling(&mut self) {
         // The first daemon is wanted in any case: the host starts us to use it.
-        let start = self.session.view().is_none() || self.session.open_requests() > 0;
+        let first = !std::mem::replace(&mut self.dialled_before, true);
+        let start = first || self.session.open_requests() > 0;
         let wanted = Wanted { view: self.session.view().map(str::to_owned), start };
         self.daemon = Daemon::Dialling { dial: (self.dial)(wanted), start };
     }
@@ -248,15 +251,16 @@ where
             Err(failed) => {
                 let started = matches!(self.daemon, Daemon::Dialling { start: true, .. });
                 let waiting = self.session.open_requests() > 0;
-                if waiting && failed.text != self.told {
+                // What began to wait during a dial that was to start nothing gets one that is.
+                let again = waiting && !started;
+                if waiting && !again && failed.text != self.told {
                     (self.remark)(&failed.text);
                     self.told.clone_from(&failed.text);
                 }
-                if failed.lasting {
+                if failed.lasting && !again {
                     self.session.handle_unreachable(&failed.text);
                 }
-                // What began to wait during a dial that was to start nothing gets one that is.
-                self.rest(now, waiting && !started);
+                self.rest(now, again);
             }
         }
     }
