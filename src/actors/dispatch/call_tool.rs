@@ -39,8 +39,13 @@ async fn prepare(context: &Context, caller: &Caller, params: &Object) -> Result<
     let found = server.tools.iter().find(|tool| tool.name == wanted.tool);
     let Some(tool) = found.cloned() else {
         let near = did_you_mean(&wanted.tool, server.tools.iter().map(|tool| tool.name.as_str()));
+        let incomplete = match &server.listing {
+            Listing::Incomplete(why) => format!(" Its list is incomplete: {why}."),
+            Listing::Never | Listing::Whole => String::new(),
+        };
         return Err(format!(
-            "server `{}` has no tool `{}`.{near} mcpx_namespaces with this namespace lists its tools.",
+            "server `{}` has no tool `{}`.{near}{incomplete} mcpx_namespaces with this namespace \
+             lists its tools.",
             server.def.namespace, wanted.tool
         ));
     };

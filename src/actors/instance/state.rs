@@ -225,6 +225,11 @@ impl InstanceState {
             UpstreamEvent::Tools(read) => self.tools_read(read),
             // The session reads them again by itself; the catalog compares (F38).
             UpstreamEvent::ToolsChanged => {}
+            UpstreamEvent::Noise(line) => {
+                if let Some(ring) = &self.stderr {
+                    ring.note(&format!("[stdout] {line}"));
+                }
+            }
             UpstreamEvent::Log(_) => {
                 tracing::debug!(server = %self.args.def.key, instance = %self.args.id, "logged");
             }

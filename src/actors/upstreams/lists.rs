@@ -29,7 +29,9 @@ pub(super) async fn list_all(shared: Arc<Shared>, caller: Caller, keys: Vec<Arc<
 pub(super) async fn list_one(shared: &Shared, caller: &Caller, key: &str) -> Result<(), Refused> {
     let server = shared.server(key)?;
     let _running = caller::wake(shared, &server, caller).await?;
-    let limit = shared.settings().upstream.list;
+    // Longer than the session's own limit, which keeps the pages that came and says why (F39).
+    let settings = shared.settings();
+    let limit = settings.upstream.list + settings.daemon.ask;
     let listed = tokio::time::timeout(limit, shared.shop.catalog.until_listed(key)).await;
     listed.map_err(|_| {
         let limit = Limit::time("upstream.list_timeout", limit);
