@@ -14,7 +14,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::dispatch::{self, Context, Repeats};
+use super::dispatch::{self, Context, Listed, Repeats};
 use super::events::Event;
 use super::support::progress::{self, ProgressReceiver};
 use super::support::task::{TaskGuard, spawn_guarded};
@@ -98,6 +98,7 @@ pub(crate) struct HostState {
     caller: Caller,
     revision: String,
     repeats: Arc<Repeats>,
+    listed: Arc<Listed>,
     view: Arc<str>,
     opened: bool,
     draining: bool,
@@ -205,6 +206,7 @@ impl HostState {
             caller: Caller { host: Some(id), project, label: Arc::from("unknown") },
             revision: String::new(),
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
+            listed: Arc::default(),
             context,
             view,
             opened: false,
@@ -303,6 +305,7 @@ impl HostState {
             caller: self.caller.clone(),
             progress: sender,
             repeats: Arc::clone(&self.repeats),
+            listed: Arc::clone(&self.listed),
         };
         let guard = match receiver {
             None => spawn_guarded(run(context, work, report)),
@@ -328,8 +331,11 @@ impl HostState {
     fn view_changed(&mut self, view: Arc<str>) {
         if self.view != view {
             self.send_line(Bytes::from(format!("{VIEW_LINE}{view}")));
+            // Its own list may have been what brought the change to light.
+            if !self.listed.is(&view) {
+                self.session.tools_changed(clock::now());
+            }
             self.view = view;
-            self.session.tools_changed(clock::now());
         }
     }
 

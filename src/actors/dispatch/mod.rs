@@ -6,6 +6,7 @@
 mod arguments;
 mod call_tool;
 mod core_tools;
+mod listed;
 mod namespaces;
 mod nearest;
 mod op_tools;
@@ -26,6 +27,7 @@ use crate::protocol::session::Outcome;
 use crate::settings::Settings;
 
 pub(crate) use core_tools::instructions;
+pub(crate) use listed::Listed;
 pub(crate) use outcome::{Told, answer_outcome};
 pub(crate) use repeats::Repeats;
 pub(crate) use tools::{own_names, shows_core, visible_digest};
@@ -69,6 +71,8 @@ pub(crate) struct Request {
     pub(crate) progress: Option<ProgressSender>,
     /// This host's failing calls (F43).
     pub(crate) repeats: Arc<Repeats>,
+    /// The list this host was given last (F38).
+    pub(crate) listed: Arc<Listed>,
 }
 
 /// Answers one request.

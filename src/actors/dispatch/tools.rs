@@ -1,5 +1,6 @@
 //! `tools/list` and `tools/call` as a host asks them.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -38,16 +39,24 @@ pub(crate) fn shows_core(settings: &Settings, view: &View) -> bool {
 /// A digest of everything that `tools/list` shows now, for telling hosts when it has changed and for
 /// the shim's comparison after a restart.
 pub(crate) fn visible_digest(context: &Context) -> Arc<str> {
-    const SHOWN: usize = 16;
     let settings = context.settings();
-    let view = context.catalog.view(&settings.expose);
+    digest_of(&settings, &context.catalog.view(&settings.expose))
+}
+
+fn digest_of(settings: &Settings, view: &View) -> Arc<str> {
+    const SHOWN: usize = 16;
     let mut hasher = Sha256::new();
-    for tool in own_tools(&settings, &view) {
+    for tool in own_tools(settings, view) {
         hasher.update(tool.as_bytes());
     }
     hasher.update(view.digest());
     let digest = hasher.finalize();
-    digest.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    let text = digest.iter().take(SHOWN).fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
+    text.into()
 }
 
 /// All of this host's tools on one page.
@@ -62,6 +71,7 @@ pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
         context.upstreams.ensure_listed(&request.caller).await;
     }
     let view = context.catalog.view(&settings.expose);
+    request.listed.note(digest_of(&settings, &view));
     let mut tools = own_tools(&settings, &view);
     tools.extend(view.tools().iter().map(|entry| entry.definition.clone()));
     let mut result = Object::new();
@@ -75,7 +85,7 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
         Object::read(&request.params).map_err(|_| malformed("params must be an object"))?;
     let name = params.get_str("name").ok_or_else(|| malformed("tools/call needs a `name`"))?;
     let settings = context.settings();
-    let view = context.catalog.view(&settings.expose);
+    let mut view = context.catalog.view(&settings.expose);
     let arguments = params.get("arguments");
     if shows_core(&settings, &view) && core_tools::find(&name).is_some() {
         return match name.as_str() {
@@ -89,10 +99,13 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
     {
         return Ok(op_tools::answer(context, op, arguments).await);
     }
+    if view.find(&name).is_none() && view.waits_for_lists() {
+        // The host knows the name from a list of an earlier day, or from its own configuration.
+        context.upstreams.ensure_listed(&request.caller).await;
+        view = context.catalog.view(&settings.expose);
+    }
     let Some(entry) = view.find(&name) else {
-        let known = view.tools().iter().map(|entry| entry.name.as_str());
-        let near = nearest::did_you_mean(&name, known);
-        return Err(RpcError::new(Code::InvalidParams, format!("unknown tool `{name}`.{near}")));
+        return Err(unknown_tool(&name, &view));
     };
     let mut upstream = params.clone();
     upstream.set("name", RawJson::write(&entry.tool.name));
@@ -126,6 +139,18 @@ pub(super) async fn upstream_call(
         return Ok(Ok(result));
     }
     answer_outcome(&what(), answered)
+}
+
+/// Says what is near, and which servers may yet have it (F48).
+fn unknown_tool(name: &str, view: &View) -> RpcError {
+    let known = view.tools().iter().map(|entry| entry.name.as_str());
+    let near = nearest::did_you_mean(name, known);
+    let unlisted = if view.waits_for_lists() {
+        " Some servers could not be listed yet: mcpx_status or `mcpx status` says which and why."
+    } else {
+        ""
+    };
+    RpcError::new(Code::InvalidParams, format!("unknown tool `{name}`.{near}{unlisted}"))
 }
 
 fn malformed(text: &str) -> RpcError {
