@@ -8,6 +8,7 @@ use clap::ArgMatches;
 use mcpx::actors::daemon::{self, DaemonArgs, DaemonFailed};
 use mcpx::settings::Settings;
 use mcpx::settings::layers::FlagValue;
+use mcpx::transport::autostart::{self, StartLock};
 use mcpx::transport::http::control_call::{self, CallFailed};
 use mcpx::transport::socket::{self, RuntimeLock, SocketError};
 use mcpx::transport::{clock, environment};
@@ -29,8 +30,8 @@ pub(crate) fn run(mut setup: Setup, arguments: &ArgMatches) -> Outcome {
     let runtime = runtime(settings.daemon.workers)?;
     let mut held = None;
     let ended = runtime.block_on(async {
-        let lock = lock(&setup, &settings, arguments).await?;
-        held = Some(lock.hold().map_err(|error| Ended::Failed(error.to_string()))?);
+        let (lock, turn) = lock(&setup, &settings, arguments).await?;
+        held = Some((lock.hold().map_err(|error| Ended::Failed(error.to_string()))?, turn));
         let (sources, program) = (setup.sources, setup.program);
         let args = DaemonArgs { places: setup.places, lock, sources, program, loaded };
         daemon::run(args).await.map_err(|failed: DaemonFailed| Ended::Failed(failed.to_string()))
@@ -92,22 +93,34 @@ async fn lock(
     setup: &Setup,
     settings: &Settings,
     arguments: &ArgMatches,
-) -> Result<RuntimeLock, Ended> {
+) -> Result<(RuntimeLock, Option<StartLock>), Ended> {
     let folder = &setup.places.runtime;
     match socket::lock(folder) {
-        Ok(lock) => Ok(lock),
+        Ok(lock) => Ok((lock, None)),
         Err(SocketError::Taken { .. }) if arguments.get_flag("replace") => {
             take_over(setup, settings).await
         }
         Err(SocketError::Taken { .. }) if arguments.get_flag("detached") => {
-            wait_for_its_end(setup, settings).await
+            wait_for_its_end(setup, settings).await.map(|lock| (lock, None))
         }
         Err(error) => Err(Ended::Failed(error.to_string())),
     }
 }
 
-/// Asks the running daemon to end and takes its place when it has: its lock falls with it.
-async fn take_over(setup: &Setup, settings: &Settings) -> Result<RuntimeLock, Ended> {
+/// Asks the running daemon to end and takes its place when it has: its lock falls with it. Nobody
+/// else starts one in between, a shim with a call that waits, say.
+async fn take_over(
+    setup: &Setup,
+    settings: &Settings,
+) -> Result<(RuntimeLock, Option<StartLock>), Ended> {
+    let deadline = clock::now() + settings.daemon.stop + settings.shim.start;
+    let turn = loop {
+        let turn = autostart::start_lock(&setup.places.runtime);
+        match turn.map_err(|error| Ended::Failed(error.to_string()))? {
+            None if clock::now() < deadline => pause(settings.shim.redial_step).await,
+            turn => break turn,
+        }
+    };
     let socket = setup.socket();
     let asked =
         control_call::send(&socket, http::Method::POST, "/v1/shutdown", "application/json", None);
@@ -116,10 +129,9 @@ async fn take_over(setup: &Setup, settings: &Settings) -> Result<RuntimeLock, En
         Ok(_) | Err(CallFailed::NoDaemon(_)) => {}
         Err(error) => return Err(Ended::Failed(error.to_string())),
     }
-    let deadline = clock::now() + settings.daemon.stop + settings.shim.start;
     loop {
         match socket::lock(&setup.places.runtime) {
-            Ok(lock) => return Ok(lock),
+            Ok(lock) => return Ok((lock, turn)),
             Err(error @ SocketError::Taken { .. }) if clock::now() >= deadline => {
                 return Err(Ended::Failed(format!("{error}; it was asked to end and did not")));
             }

@@ -101,7 +101,13 @@ enum Daemon<F> {
     /// Being dialled.
     Dialling { dial: Pin<Box<F>>, start: bool },
     /// There.
-    Attached { reader: LinkReader, outlet: Outlet },
+    Attached(Box<Attached>),
+}
+
+/// A connection to a daemon.
+struct Attached {
+    reader: LinkReader,
+    outlet: Outlet,
 }
 
 enum Event {
@@ -218,18 +224,18 @@ where
         while let Some(output) = self.session.poll_output() {
             match (output, &mut self.daemon) {
                 (ShimOutput::ToHost(frame), _) => self.to_host.send(frame),
-                (ShimOutput::ToDaemon(frame), Daemon::Attached { outlet, .. }) => {
-                    outlet.send(frame);
+                (ShimOutput::ToDaemon(frame), Daemon::Attached(there)) => {
+                    there.outlet.send(frame);
                 }
-                (ShimOutput::CloseOurSide, Daemon::Attached { outlet, .. }) => outlet.close(),
+                (ShimOutput::CloseOurSide, Daemon::Attached(there)) => there.outlet.close(),
                 (ShimOutput::Notice(notice), _) => (self.remark)(&notice.text),
                 // The session sends only while it is attached.
                 (ShimOutput::ToDaemon(_) | ShimOutput::CloseOurSide, _) => {}
             }
         }
         self.to_host.flush();
-        if let Daemon::Attached { outlet, .. } = &mut self.daemon {
-            outlet.flush();
+        if let Daemon::Attached(there) = &mut self.daemon {
+            there.outlet.flush();
         }
     }
 
@@ -245,7 +251,7 @@ where
         match dialled {
             Ok(Link { reader, sender, writer }) => {
                 let outlet = Outlet::new("to-daemon", sender, writer);
-                self.daemon = Daemon::Attached { reader, outlet };
+                self.daemon = Daemon::Attached(Box::new(Attached { reader, outlet }));
                 self.session.handle_attached(now);
             }
             Err(failed) => {
@@ -267,10 +273,10 @@ where
 
     fn lost(&mut self, now: Instant) {
         let old = std::mem::replace(&mut self.daemon, Daemon::Resting { until: None });
-        if let Daemon::Attached { outlet, .. } = old {
+        if let Daemon::Attached(there) = old {
             // Stopped first, so that the count stays what it is.
-            outlet.writer.abort();
-            self.session.handle_lost_after(now, outlet.sender.frames_begun());
+            there.outlet.writer.abort();
+            self.session.handle_lost_after(now, there.outlet.sender.frames_begun());
         }
         self.rest(now, self.failures == 0);
     }
@@ -292,7 +298,8 @@ impl<F: Future<Output = Result<Link, DialFailed>>> Daemon<F> {
                 Event::Rested
             }
             Self::Dialling { dial, .. } => Event::Dialled(dial.await),
-            Self::Attached { reader, outlet } => {
+            Self::Attached(there) => {
+                let Attached { reader, outlet } = &mut **there;
                 let full = !outlet.backlog.is_empty();
                 tokio::select! {
                     event = reader.next(), if may_read => Event::Daemon(event),
@@ -306,7 +313,7 @@ impl<F: Future<Output = Result<Link, DialFailed>>> Daemon<F> {
     /// Whether another frame for it may be read from the host. While it is away the session bounds
     /// what waits.
     fn has_room(&self) -> bool {
-        !matches!(self, Self::Attached { outlet, .. } if !outlet.backlog.is_empty())
+        !matches!(self, Self::Attached(there) if !there.outlet.backlog.is_empty())
     }
 
     /// Something waits for it now: no more resting.
