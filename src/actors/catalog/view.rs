@@ -144,9 +144,8 @@ mod tests {
         let items = names
             .iter()
             .map(|name| {
-                let text = format!(
-                    r#"{{"x":1e2,"name":{name:?},"inputSchema":{{"type":"object"}}}}"#
-                );
+                let text =
+                    format!(r#"{{"x":1e2,"name":{name:?},"inputSchema":{{"type":"object"}}}}"#);
                 RawJson::parse(bytes::Bytes::from(text)).unwrap()
             })
             .collect();
