@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::dispatch::{self, Context, Listed, Repeats};
 use super::events::Event;
 use super::support::progress::{self, ProgressReceiver};
-use super::support::task::{TaskGuard, spawn_guarded};
+use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
 use super::upstreams::{Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
@@ -148,6 +148,7 @@ impl Actor for Host {
             HostMsg::RoomAgain => state.waiting_for_room = None,
             HostMsg::Finished { key, outcome } => {
                 state.requests.remove(&key);
+                state.note_view();
                 state.session.finish(now, key, outcome);
             }
             HostMsg::Progress { key, params, credit } => {
@@ -196,6 +197,7 @@ impl HostState {
         let Link { reader, sender, writer } = link;
         let reader = spawn_guarded(read(me.clone(), reader, settings.link.read_credits));
         let writer = spawn_guarded(write(me.clone(), writer));
+        let returns = seen_view.is_some();
         let changed = seen_view.is_some_and(|seen| *seen != *view);
         let mut state = Self {
             me,
@@ -221,7 +223,19 @@ impl HostState {
         if changed {
             state.session.tools_changed(clock::now());
         }
+        if returns {
+            state.list_what_is_new();
+        }
         state
+    }
+
+    /// This host has its list from an earlier daemon and will not ask again by itself: servers that
+    /// came since are listed now, so that it is told of them (F47).
+    fn list_what_is_new(&self) {
+        if self.context.catalog.view(&self.context.settings().expose).waits_for_lists() {
+            let (context, caller) = (Arc::clone(&self.context), self.caller.clone());
+            spawn(async move { context.upstreams.ensure_listed(&caller).await });
+        }
     }
 
     /// Executes what the session wants, as long as the host takes it.
@@ -326,6 +340,15 @@ impl HostState {
         tracing::debug!(host = self.label(), why, "nothing more is written to the host");
         self.session.handle_closed(clock::now());
         self.requests.clear();
+    }
+
+    /// The shim is told which list its host is given, before it is given it: a daemon may end between
+    /// a change and the moment when hosts are told of it.
+    fn note_view(&mut self) {
+        if let Some(view) = self.listed.last().filter(|view| *view != self.view) {
+            self.send_line(Bytes::from(format!("{VIEW_LINE}{view}")));
+            self.view = view;
+        }
     }
 
     fn view_changed(&mut self, view: Arc<str>) {

@@ -114,11 +114,13 @@ impl CatalogHandle {
         self.snapshot().by_key(key).map(|server| server.listing.clone())
     }
 
-    /// Resolves when somebody has tried to read this server's list, or it is not configured any
-    /// more.
-    pub(super) async fn until_listed(&self, key: &str) {
+    /// Resolves when somebody has tried to read this server's list, or it is not configured like
+    /// this any more.
+    pub(super) async fn until_listed(&self, def: &ServerDef) {
         let listed = |snapshot: &Arc<Snapshot>| {
-            snapshot.by_key(key).is_none_or(|server| server.listing != Listing::Never)
+            snapshot
+                .by_key(&def.key)
+                .is_none_or(|server| server.listing != Listing::Never || *server.def != *def)
         };
         // The sender is ours, so there is always an answer.
         let _ = self.watch().wait_for(listed).await;

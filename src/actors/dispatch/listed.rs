@@ -14,6 +14,11 @@ impl Listed {
         *self.digest.lock().unwrap_or_else(PoisonError::into_inner) = Some(digest);
     }
 
+    /// The list that the host was given last.
+    pub(crate) fn last(&self) -> Option<Arc<str>> {
+        self.digest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Whether the host has this list already.
     pub(crate) fn is(&self, digest: &str) -> bool {
         let last = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
