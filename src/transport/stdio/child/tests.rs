@@ -310,8 +310,30 @@ async fn a_clean_stop_takes_the_record_out() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
+/// Every child of the process counts here, so it has to be a process without the other tests.
+fn run_alone(test: &str) -> bool {
+    const ALONE: &str = "MCPX_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return false;
+    }
+    let me = std::env::current_exe().unwrap();
+    let ended = std::process::Command::new(me)
+        .args(["--exact", "--nocapture", test])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && said.contains("1 passed"), "{said}");
+    true
+}
+
 #[tokio::test]
 async fn nothing_is_left_of_many_lives_however_they_end() {
+    const NAME: &str =
+        "transport::stdio::child::tests::nothing_is_left_of_many_lives_however_they_end";
+    if run_alone(NAME) {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let ledger = Ledger::open(folder.path()).unwrap();
     reaper::adopt_orphans().unwrap();
