@@ -81,8 +81,22 @@ async fn to_the_end(
         }
     };
     // What it wrote last is in the pipe; the pipe's end may be held open by others.
-    while text.len() <= most && matches!(stdout.try_read_buf(text), Ok(1..)) {}
+    read_what_waits(stdout, text, most);
     if text.len() > most { Err(RunFailed::TooMuch(most)) } else { Ok(exit) }
+}
+
+/// Asks the pipe itself: the runtime may not have heard of its last bytes yet, and would say that
+/// there are none.
+fn read_what_waits(stdout: &pipe::Receiver, text: &mut Vec<u8>, most: usize) {
+    // As much as a pipe usually holds.
+    let mut chunk = [0; 64 << 10];
+    while text.len() <= most {
+        match nix::unistd::read(stdout, &mut chunk) {
+            Ok(read @ 1..) => text.extend(chunk.iter().take(read)),
+            Err(nix::errno::Errno::EINTR) => {}
+            Ok(0) | Err(_) => return,
+        }
+    }
 }
 
 struct AbortOnDrop(tokio::task::AbortHandle);
