@@ -14,7 +14,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::dispatch::{self, Context, Repeats};
+use super::dispatch::{self, Answered, Context, Repeats};
 use super::events::Event;
 use super::support::progress::{self, ProgressReceiver};
 use super::support::task::{TaskGuard, spawn_guarded};
@@ -23,7 +23,7 @@ use super::upstreams::{Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 use crate::protocol::session::host::{HostConfig, HostEvent, HostOutput, HostSession};
-use crate::protocol::session::{CallKey, HostRequest, Outcome};
+use crate::protocol::session::{CallKey, HostRequest};
 use crate::transport::link::{Link, LinkEvent, LinkReader, LinkSender};
 use crate::transport::{LinkWriter, clock};
 
@@ -56,7 +56,7 @@ pub(crate) enum HostMsg {
     /// The waiting task: the write queue has room again.
     RoomAgain,
     /// A request's task: its outcome.
-    Finished { key: CallKey, outcome: Outcome },
+    Finished { key: CallKey, answered: Answered },
     /// A request's task: progress, with the credit that lets it send the next.
     Progress { key: CallKey, params: RawJson, credit: OwnedSemaphorePermit },
     /// Hosts: the list of tools that hosts see is another one.
@@ -98,7 +98,8 @@ pub(crate) struct HostState {
     caller: Caller,
     revision: String,
     repeats: Arc<Repeats>,
-    view: Arc<str>,
+    /// The digest of the list that the host knows; none before its first.
+    seen: Option<Arc<str>>,
     opened: bool,
     draining: bool,
     /// The host's side is at its end; leave as soon as nothing is open.
@@ -145,9 +146,14 @@ impl Actor for Host {
                 return Ok(());
             }
             HostMsg::RoomAgain => state.waiting_for_room = None,
-            HostMsg::Finished { key, outcome } => {
-                state.requests.remove(&key);
+            HostMsg::Finished { key, answered: Answered { outcome, listed } } => {
+                let open = state.requests.remove(&key).is_some();
                 state.session.finish(now, key, outcome);
+                if let Some(view) = listed.filter(|_| open) {
+                    // Behind the answer: whoever remembers the digest has had the list.
+                    state.pump();
+                    state.listed(view);
+                }
             }
             HostMsg::Progress { key, params, credit } => {
                 state.session.progress(now, key, &params);
@@ -195,7 +201,6 @@ impl HostState {
         let Link { reader, sender, writer } = link;
         let reader = spawn_guarded(read(me.clone(), reader, settings.link.read_credits));
         let writer = spawn_guarded(write(me.clone(), writer));
-        let changed = seen_view.is_some_and(|seen| *seen != *view);
         let mut state = Self {
             me,
             id,
@@ -206,7 +211,7 @@ impl HostState {
             revision: String::new(),
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
             context,
-            view,
+            seen: seen_view.map(Arc::from),
             opened: false,
             draining: false,
             at_end: false,
@@ -215,10 +220,7 @@ impl HostState {
             _reader: reader,
             _writer: writer,
         };
-        state.send_line(Bytes::from(format!("{VIEW_LINE}{}", state.view)));
-        if changed {
-            state.session.tools_changed(clock::now());
-        }
+        state.view_changed(view);
         state
     }
 
@@ -291,7 +293,7 @@ impl HostState {
 
     fn start(&mut self, request: HostRequest) {
         let key = request.key;
-        let report = Report { me: self.me.clone(), key, outcome: None };
+        let report = Report { me: self.me.clone(), key, answered: None };
         let context = Arc::clone(&self.context);
         let progress = request
             .wants_progress
@@ -325,12 +327,27 @@ impl HostState {
         self.requests.clear();
     }
 
+    /// Tells the host if that is another list than it knows (F38).
     fn view_changed(&mut self, view: Arc<str>) {
-        if self.view != view {
-            self.send_line(Bytes::from(format!("{VIEW_LINE}{view}")));
-            self.view = view;
+        if self.seen.as_ref().is_some_and(|seen| *seen != view) {
+            self.saw(view);
             self.session.tools_changed(clock::now());
         }
+    }
+
+    /// The host has been given this list. It may be another already, of which the host was not told
+    /// because it did not know this one yet.
+    fn listed(&mut self, view: Arc<str>) {
+        if self.seen.as_ref() != Some(&view) {
+            self.saw(view);
+        }
+        self.view_changed(dispatch::visible_digest(&self.context));
+    }
+
+    /// Keeps, here and in the shim, what list this host knows.
+    fn saw(&mut self, view: Arc<str>) {
+        self.send_line(Bytes::from(format!("{VIEW_LINE}{view}")));
+        self.seen = Some(view);
     }
 
     /// The shim ends its side when it has read the line, so that no frame is lost between the two.
@@ -380,21 +397,21 @@ async fn write(me: ActorRef<HostMsg>, writer: LinkWriter) {
 struct Report {
     me: ActorRef<HostMsg>,
     key: CallKey,
-    outcome: Option<Outcome>,
+    answered: Option<Answered>,
 }
 
 impl Drop for Report {
     fn drop(&mut self) {
-        let outcome = self.outcome.take().unwrap_or_else(|| {
+        let answered = self.answered.take().unwrap_or_else(|| {
             let text = "mcpx failed while it worked on this request; its log has more";
-            Err(RpcError::new(Code::InternalError, text))
+            Err(RpcError::new(Code::InternalError, text)).into()
         });
-        let _ = self.me.cast(HostMsg::Finished { key: self.key, outcome });
+        let _ = self.me.cast(HostMsg::Finished { key: self.key, answered });
     }
 }
 
 async fn run(context: Arc<Context>, work: dispatch::Request, mut report: Report) {
-    report.outcome = Some(dispatch::answer(&context, work).await);
+    report.answered = Some(dispatch::answer(&context, work).await);
 }
 
 /// The same, passing progress on before the outcome, in order.
@@ -411,12 +428,12 @@ async fn run_with_progress(
             let _ = report.me.cast(HostMsg::Progress { key: report.key, params, credit });
         }
     };
-    let outcome = {
+    let answered = {
         let mut answer = Box::pin(dispatch::answer(&context, work));
         loop {
             tokio::select! {
                 biased;
-                outcome = &mut answer => break outcome,
+                answered = &mut answer => break answered,
                 note = notes.next() => pass_on(note, &report).await,
             }
         }
@@ -424,5 +441,5 @@ async fn run_with_progress(
     while let Some(note) = notes.try_next() {
         pass_on(note, &report).await;
     }
-    report.outcome = Some(outcome);
+    report.answered = Some(answered);
 }

@@ -71,14 +71,32 @@ pub(crate) struct Request {
     pub(crate) repeats: Arc<Repeats>,
 }
 
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    /// In newest shape.
+    pub(crate) outcome: Outcome,
+    /// The digest of the tools that it shows, where it is a list of them.
+    pub(crate) listed: Option<Arc<str>>,
+}
+
+impl From<Outcome> for Answered {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, listed: None }
+    }
+}
+
 /// Answers one request.
-pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
+pub(crate) async fn answer(context: &Context, request: Request) -> Answered {
     match request.method.as_str() {
-        "tools/list" => tools::list(context, &request).await,
-        "tools/call" => tools::call(context, request).await,
+        "tools/list" => match tools::list(context, &request).await {
+            Ok((list, digest)) => Answered { outcome: Ok(list), listed: Some(digest) },
+            Err(error) => Err(error).into(),
+        },
+        "tools/call" => tools::call(context, request).await.into(),
         other => {
             let text = format!("mcpx has no method `{other}`");
-            Err(RpcError::new(Code::MethodNotFound, text))
+            Err(RpcError::new(Code::MethodNotFound, text)).into()
         }
     }
 }

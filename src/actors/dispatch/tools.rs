@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 
 use super::outcome::{Told, answer_outcome};
 use super::{Context, Request, call_tool, core_tools, namespaces, nearest, op_tools, status};
-use crate::actors::catalog::{ToolRecord, View};
-use crate::actors::upstreams::CallWant;
+use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
+use crate::actors::upstreams::{CallWant, Caller, Reason};
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
 use crate::protocol::session::Outcome;
 use crate::settings::{ExposeMode, Settings};
@@ -38,11 +38,15 @@ pub(crate) fn shows_core(settings: &Settings, view: &View) -> bool {
 /// A digest of everything that `tools/list` shows now, for telling hosts when it has changed and for
 /// the shim's comparison after a restart.
 pub(crate) fn visible_digest(context: &Context) -> Arc<str> {
-    const SHOWN: usize = 16;
     let settings = context.settings();
     let view = context.catalog.view(&settings.expose);
+    digest(&own_tools(&settings, &view), &view)
+}
+
+fn digest(own: &[RawJson], view: &View) -> Arc<str> {
+    const SHOWN: usize = 16;
     let mut hasher = Sha256::new();
-    for tool in own_tools(&settings, &view) {
+    for tool in own {
         hasher.update(tool.as_bytes());
     }
     hasher.update(view.digest());
@@ -50,8 +54,11 @@ pub(crate) fn visible_digest(context: &Context) -> Arc<str> {
     digest.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }
 
-/// All of this host's tools on one page.
-pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
+/// All of this host's tools on one page, and the digest of what they are.
+pub(super) async fn list(
+    context: &Context,
+    request: &Request,
+) -> Result<(RawJson, Arc<str>), RpcError> {
     // One page holds everything, so no cursor is ever given out and none can be right (F39).
     if request.params.member("cursor").is_some_and(|cursor| !cursor.is_null()) {
         let text = "this cursor is none of mcpx's: its tool list has a single page";
@@ -63,10 +70,11 @@ pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
     }
     let view = context.catalog.view(&settings.expose);
     let mut tools = own_tools(&settings, &view);
+    let digest = digest(&tools, &view);
     tools.extend(view.tools().iter().map(|entry| entry.definition.clone()));
     let mut result = Object::new();
     result.set("tools", RawJson::write(&tools));
-    Ok(result.write())
+    Ok((result.write(), digest))
 }
 
 /// Calls one of mcpx's own tools, or an upstream's under its exposed name.
@@ -89,10 +97,12 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
     {
         return Ok(op_tools::answer(context, op, arguments).await);
     }
-    let Some(entry) = view.find(&name) else {
-        let known = view.tools().iter().map(|entry| entry.name.as_str());
-        let near = nearest::did_you_mean(&name, known);
-        return Err(RpcError::new(Code::InvalidParams, format!("unknown tool `{name}`.{near}")));
+    let entry = match view.find(&name) {
+        Some(entry) => entry.clone(),
+        None => match find_unlisted(context, &request.caller, &name).await? {
+            Ok(entry) => entry,
+            Err(told) => return Ok(told.as_tool_result()),
+        },
     };
     let mut upstream = params.clone();
     upstream.set("name", RawJson::write(&entry.tool.name));
@@ -101,6 +111,44 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
         Ok(outcome) => outcome,
         Err(told) => Ok(told.as_tool_result()),
     }
+}
+
+/// The tool of this name of a server that had not been listed: it may start slowly, and hosts know
+/// names from earlier days (F48: a call never says "unknown tool" because of that).
+async fn find_unlisted(
+    context: &Context,
+    caller: &Caller,
+    name: &str,
+) -> Result<Result<ViewTool, Told>, RpcError> {
+    let settings = context.settings();
+    let mut told = None;
+    // More than one only where one prefix begins with another.
+    for server in context.catalog.view(&settings.expose).unlisted(name) {
+        if let Err(refused) = context.upstreams.list_now(caller, &server.def.key).await {
+            told = Some(Told::from(refused));
+        }
+    }
+    let view = context.catalog.view(&settings.expose);
+    if let Some(entry) = view.find(name) {
+        return Ok(Ok(entry.clone()));
+    }
+    let unreadable = view.unlisted(name).find_map(|server| match &server.listing {
+        Listing::Incomplete(why) => Some(unlistable(name, &server.def.key, why)),
+        Listing::Never | Listing::Whole => None,
+    });
+    if let Some(told) = told.or(unreadable) {
+        return Ok(Err(told));
+    }
+    let near = nearest::did_you_mean(name, view.tools().iter().map(|entry| entry.name.as_str()));
+    Err(RpcError::new(Code::InvalidParams, format!("unknown tool `{name}`.{near}")))
+}
+
+fn unlistable(name: &str, server: &str, why: &str) -> Told {
+    let text = format!(
+        "whether server `{server}` has the tool behind `{name}` is not known: its tools could not \
+         be listed ({why}); `mcpx status {server}` tells more, `mcpx restart {server}` tries again"
+    );
+    Told { reason: Reason::Unavailable, text, limit: None }
 }
 
 /// One tools/call on an upstream.
