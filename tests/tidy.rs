@@ -1,6 +1,8 @@
 //! Reads the sources and fails where the house's rules are broken: layers, purity, the edge, sizes,
 //! module docs, numbers. What the compiler or clippy can check is left to them.
 
+#![expect(clippy::unwrap_used, reason = "a test")]
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -181,4 +183,27 @@ fn actors_are_named_by_what_they_are() {
         let declares = ["struct ", "enum ", "trait "].iter().any(|word| line.contains(word));
         declares && (line.contains("Manager") || line.contains("Actor "))
     });
+}
+
+#[test]
+fn every_kind_of_event_is_documented() {
+    const FAMILIES: [&str; 3] = ["daemon.", "host.", "server."];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/events.md")).unwrap();
+    let settings = fs::read_to_string(root.join("config/mcpx.example.toml")).unwrap();
+    let mut missing = String::new();
+    for source in sources() {
+        let words = source.code.split('"').skip(1).step_by(2);
+        for word in words.filter(|word| FAMILIES.iter().any(|family| word.starts_with(family))) {
+            let is_kind = !word.ends_with('.')
+                && word.bytes().all(|byte| byte.is_ascii_lowercase() || b"._".contains(&byte));
+            let name = word.split_once('.').map_or("", |(_, name)| name);
+            let is_setting = settings.contains(&format!("\n# {name} = "));
+            let is_file = ["daemon.log", "daemon.lock"].contains(&word);
+            if is_kind && !is_setting && !is_file && !page.contains(&format!("`{word}`")) {
+                let _ = writeln!(missing, "{}: {word}", source.path);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "not in docs/events.md:\n{missing}");
 }

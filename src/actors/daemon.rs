@@ -99,16 +99,21 @@ pub async fn run(args: DaemonArgs) -> Result<(), DaemonFailed> {
             format!("the store could not be read ({why}); it was kept as {}", aside.display());
         parts.events.emit(Event::new("daemon.warning", text));
     }
-    let signals = signals.obey(&parts);
     let (stop, stopped) = watch::channel(false);
     let serving = serve(listener, &parts, &settings, stopped);
+    // Not before the parts run: one that reads the configuration anew is needed for SIGHUP.
+    let obeyed = (parts.root.clone(), parts.settings.clone());
+    let serving = async move {
+        let _obeying = signals.obey(obeyed.0, obeyed.1);
+        serving.await
+    };
     for warning in &args.loaded.warnings {
         parts.events.emit(Event::new("daemon.warning", warning.to_string()));
     }
     let end = root::run(parts, serving, stop).await;
     ledger.close();
     args.lock.remove_socket();
-    drop((signals, capturing, reaping));
+    drop((capturing, reaping));
     match end {
         End::Asked(_) => Ok(()),
         End::Failed(why) => Err(DaemonFailed::Ended(why)),
@@ -226,8 +231,7 @@ impl Signals {
         })
     }
 
-    fn obey(mut self, parts: &Parts) -> TaskGuard {
-        let (root, settings) = (parts.root.clone(), parts.settings.clone());
+    fn obey(mut self, root: RootHandle, settings: SettingsHandle) -> TaskGuard {
         task::spawn_guarded(async move {
             loop {
                 tokio::select! {

@@ -14,16 +14,16 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::dispatch::{self, Answered, Context, Repeats};
+use super::dispatch::{self, Context, Listed, Repeats};
 use super::events::Event;
 use super::support::progress::{self, ProgressReceiver};
-use super::support::task::{TaskGuard, spawn_guarded};
+use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
 use super::upstreams::{Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 use crate::protocol::session::host::{HostConfig, HostEvent, HostOutput, HostSession};
-use crate::protocol::session::{CallKey, HostRequest};
+use crate::protocol::session::{CallKey, HostRequest, Outcome};
 use crate::transport::link::{Link, LinkEvent, LinkReader, LinkSender};
 use crate::transport::{LinkWriter, clock};
 
@@ -56,7 +56,7 @@ pub(crate) enum HostMsg {
     /// The waiting task: the write queue has room again.
     RoomAgain,
     /// A request's task: its outcome.
-    Finished { key: CallKey, answered: Answered },
+    Finished { key: CallKey, outcome: Outcome },
     /// A request's task: progress, with the credit that lets it send the next.
     Progress { key: CallKey, params: RawJson, credit: OwnedSemaphorePermit },
     /// Hosts: the list of tools that hosts see is another one.
@@ -98,8 +98,8 @@ pub(crate) struct HostState {
     caller: Caller,
     revision: String,
     repeats: Arc<Repeats>,
-    /// The digest of the list that the host knows; none before its first.
-    seen: Option<Arc<str>>,
+    listed: Arc<Listed>,
+    view: Arc<str>,
     opened: bool,
     draining: bool,
     /// The host's side is at its end; leave as soon as nothing is open.
@@ -146,14 +146,10 @@ impl Actor for Host {
                 return Ok(());
             }
             HostMsg::RoomAgain => state.waiting_for_room = None,
-            HostMsg::Finished { key, answered: Answered { outcome, listed } } => {
-                let open = state.requests.remove(&key).is_some();
+            HostMsg::Finished { key, outcome } => {
+                state.requests.remove(&key);
+                state.note_view();
                 state.session.finish(now, key, outcome);
-                if let Some(view) = listed.filter(|_| open) {
-                    // Behind the answer: whoever remembers the digest has had the list.
-                    state.pump();
-                    state.listed(view);
-                }
             }
             HostMsg::Progress { key, params, credit } => {
                 state.session.progress(now, key, &params);
@@ -201,6 +197,8 @@ impl HostState {
         let Link { reader, sender, writer } = link;
         let reader = spawn_guarded(read(me.clone(), reader, settings.link.read_credits));
         let writer = spawn_guarded(write(me.clone(), writer));
+        let returns = seen_view.is_some();
+        let changed = seen_view.is_some_and(|seen| *seen != *view);
         let mut state = Self {
             me,
             id,
@@ -210,8 +208,9 @@ impl HostState {
             caller: Caller { host: Some(id), project, label: Arc::from("unknown") },
             revision: String::new(),
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
+            listed: Arc::default(),
             context,
-            seen: seen_view.map(Arc::from),
+            view,
             opened: false,
             draining: false,
             at_end: false,
@@ -220,8 +219,23 @@ impl HostState {
             _reader: reader,
             _writer: writer,
         };
-        state.view_changed(view);
+        state.send_line(Bytes::from(format!("{VIEW_LINE}{}", state.view)));
+        if changed {
+            state.session.tools_changed(clock::now());
+        }
+        if returns {
+            state.list_what_is_new();
+        }
         state
+    }
+
+    /// This host has its list from an earlier daemon and will not ask again by itself: servers that
+    /// came since are listed now, so that it is told of them (F47).
+    fn list_what_is_new(&self) {
+        if self.context.catalog.view(&self.context.settings().expose).waits_for_lists() {
+            let (context, caller) = (Arc::clone(&self.context), self.caller.clone());
+            spawn(async move { context.upstreams.ensure_listed(&caller).await });
+        }
     }
 
     /// Executes what the session wants, as long as the host takes it.
@@ -293,7 +307,7 @@ impl HostState {
 
     fn start(&mut self, request: HostRequest) {
         let key = request.key;
-        let report = Report { me: self.me.clone(), key, answered: None };
+        let report = Report { me: self.me.clone(), key, outcome: None };
         let context = Arc::clone(&self.context);
         let progress = request
             .wants_progress
@@ -305,6 +319,7 @@ impl HostState {
             caller: self.caller.clone(),
             progress: sender,
             repeats: Arc::clone(&self.repeats),
+            listed: Arc::clone(&self.listed),
         };
         let guard = match receiver {
             None => spawn_guarded(run(context, work, report)),
@@ -327,27 +342,24 @@ impl HostState {
         self.requests.clear();
     }
 
-    /// Tells the host if that is another list than it knows (F38).
+    /// The shim is told which list its host is given, before it is given it: a daemon may end between
+    /// a change and the moment when hosts are told of it.
+    fn note_view(&mut self) {
+        if let Some(view) = self.listed.last().filter(|view| *view != self.view) {
+            self.send_line(Bytes::from(format!("{VIEW_LINE}{view}")));
+            self.view = view;
+        }
+    }
+
     fn view_changed(&mut self, view: Arc<str>) {
-        if self.seen.as_ref().is_some_and(|seen| *seen != view) {
-            self.saw(view);
-            self.session.tools_changed(clock::now());
+        if self.view != view {
+            self.send_line(Bytes::from(format!("{VIEW_LINE}{view}")));
+            // Its own list may have been what brought the change to light.
+            if !self.listed.is(&view) {
+                self.session.tools_changed(clock::now());
+            }
+            self.view = view;
         }
-    }
-
-    /// The host has been given this list. It may be another already, of which the host was not told
-    /// because it did not know this one yet.
-    fn listed(&mut self, view: Arc<str>) {
-        if self.seen.as_ref() != Some(&view) {
-            self.saw(view);
-        }
-        self.view_changed(dispatch::visible_digest(&self.context));
-    }
-
-    /// Keeps, here and in the shim, what list this host knows.
-    fn saw(&mut self, view: Arc<str>) {
-        self.send_line(Bytes::from(format!("{VIEW_LINE}{view}")));
-        self.seen = Some(view);
     }
 
     /// The shim ends its side when it has read the line, so that no frame is lost between the two.
@@ -397,21 +409,21 @@ async fn write(me: ActorRef<HostMsg>, writer: LinkWriter) {
 struct Report {
     me: ActorRef<HostMsg>,
     key: CallKey,
-    answered: Option<Answered>,
+    outcome: Option<Outcome>,
 }
 
 impl Drop for Report {
     fn drop(&mut self) {
-        let answered = self.answered.take().unwrap_or_else(|| {
+        let outcome = self.outcome.take().unwrap_or_else(|| {
             let text = "mcpx failed while it worked on this request; its log has more";
-            Err(RpcError::new(Code::InternalError, text)).into()
+            Err(RpcError::new(Code::InternalError, text))
         });
-        let _ = self.me.cast(HostMsg::Finished { key: self.key, answered });
+        let _ = self.me.cast(HostMsg::Finished { key: self.key, outcome });
     }
 }
 
 async fn run(context: Arc<Context>, work: dispatch::Request, mut report: Report) {
-    report.answered = Some(dispatch::answer(&context, work).await);
+    report.outcome = Some(dispatch::answer(&context, work).await);
 }
 
 /// The same, passing progress on before the outcome, in order.
@@ -428,12 +440,12 @@ async fn run_with_progress(
             let _ = report.me.cast(HostMsg::Progress { key: report.key, params, credit });
         }
     };
-    let answered = {
+    let outcome = {
         let mut answer = Box::pin(dispatch::answer(&context, work));
         loop {
             tokio::select! {
                 biased;
-                answered = &mut answer => break answered,
+                outcome = &mut answer => break outcome,
                 note = notes.next() => pass_on(note, &report).await,
             }
         }
@@ -441,5 +453,5 @@ async fn run_with_progress(
     while let Some(note) = notes.try_next() {
         pass_on(note, &report).await;
     }
-    report.answered = Some(answered);
+    report.outcome = Some(outcome);
 }

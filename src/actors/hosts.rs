@@ -38,7 +38,7 @@ pub(crate) struct Attached {
 #[derive(Debug)]
 pub(crate) enum HostsMsg {
     /// Control: a shim has connected.
-    Attach { attached: Attached },
+    Attach { attached: Box<Attached> },
     /// Its watching task: what hosts see may have changed.
     Look,
     /// Root: the daemon stops. Answered when the last host has left.
@@ -68,7 +68,7 @@ impl HostsHandle {
     /// Hands over a connection; it is closed where no more are admitted.
     pub(crate) fn attach(&self, attached: Attached) {
         // A supervisor that has ended drops the link, which closes it.
-        self.actor.cast(HostsMsg::Attach { attached });
+        self.actor.cast(HostsMsg::Attach { attached: Box::new(attached) });
     }
 
     /// The host connections.
@@ -120,7 +120,7 @@ impl Actor for Hosts {
         state: &mut HostsState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            HostsMsg::Attach { attached } => state.attach(attached),
+            HostsMsg::Attach { attached } => state.attach(*attached),
             HostsMsg::Look => state.look(),
             HostsMsg::Drain { reply } => state.drain(reply),
             HostsMsg::GetStatus { reply } => state.report(reply),

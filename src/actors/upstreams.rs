@@ -166,8 +166,7 @@ impl UpstreamsHandle {
     pub async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
         let args = Arc::clone(&self.shared);
         let (actor, _) = Upstreams::spawn_linked(None, Upstreams, args, parent).await?;
-        // Hosts are admitted next, and look for the servers in the catalog.
-        self.shared.shop.catalog.heard(self.ask_limit()).await;
+        self.show_servers().await.map_err(|error| SpawnErr::StartupFailed(error.into()))?;
         Ok(actor.get_cell())
     }
 
@@ -187,9 +186,15 @@ impl UpstreamsHandle {
         let limit = settings.daemon.ask;
         self.shared.settings.send_replace(settings);
         self.shared.supervisor.ask(limit, |reply| UpstreamsMsg::Apply { reply }).await?;
-        // Whoever hears that it is done looks for the new servers in the catalog.
-        self.shared.shop.catalog.heard(limit).await;
-        Ok(())
+        self.show_servers().await
+    }
+
+    /// Brings the catalog in line with the settings. After the pools, so that what is shown can be
+    /// called.
+    async fn show_servers(&self) -> Result<(), AskError> {
+        let settings = self.shared.settings();
+        let servers = settings.servers.clone();
+        self.shared.shop.catalog.configure(servers, settings.daemon.ask).await
     }
 
     /// Every server, by key. One whose pool does not answer is left out.

@@ -273,7 +273,12 @@ pub const OPS: &[Op] = &[
         route: "/v1/tools",
         params: &[
             text("namespace", Place::Query, false, "Only the tools of this namespace."),
-            text("project", Place::Query, false, "The project folder for which servers are started."),
+            text(
+                "project",
+                Place::Query,
+                false,
+                "The project folder for which servers are started.",
+            ),
         ],
         effect: PROBE,
         title: "List tools",

@@ -168,10 +168,9 @@ impl OpCall {
             OpName::Stop => Self::Stop { server: values.needed("server") },
             OpName::Start => Self::Start { server: values.needed("server") },
             OpName::Reload => Self::Reload,
-            OpName::Tools => Self::Tools {
-                namespace: values.text("namespace"),
-                project: values.text("project"),
-            },
+            OpName::Tools => {
+                Self::Tools { namespace: values.text("namespace"), project: values.text("project") }
+            }
             OpName::Call => Self::Call(values.call()),
             OpName::Ask => Self::Ask(values.call()),
             OpName::Logs => Self::Logs {

@@ -127,11 +127,7 @@ pub const DEFS: &[Def] = &[
         Kind::Choice(MODES),
         "What hosts see: the core tools, every tool of every server under a name of its own, or both.",
     ),
-    live(
-        "expose.ops",
-        Kind::Switch,
-        "Whether hosts may operate the daemon by tools of its own.",
-    ),
+    live("expose.ops", Kind::Switch, "Whether hosts may operate the daemon by tools of its own."),
     live(
         "expose.name_limit",
         count(24, 256),

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::layers::Resolved;
 use super::servers::{ExposeMode, ServerDef, preference_of_word};
 use super::value::Value;
@@ -37,7 +39,7 @@ pub struct Settings {
 }
 
 /// Limits of every link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkSettings {
     /// `link.max_frame` in bytes (64 MiB).
     pub max_frame: usize,
@@ -147,7 +149,7 @@ pub struct ProcessSettings {
 }
 
 /// The shim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShimSettings {
     /// `shim.autostart`.
     pub autostart: bool,

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use tokio::net::UnixStream;
 use tokio::process::Child;
 
 use super::clock;
 use super::environment;
+use super::socket;
 use super::store::statefile;
 
 /// How a daemon is started.
@@ -127,26 +127,16 @@ impl Autostart {
 
     /// Whether somebody listens on the socket.
     pub async fn listens(&self) -> bool {
-        UnixStream::connect(&self.socket).await.is_ok()
+        socket::answers(&self.socket).await
     }
 
     /// The lock, or `None` where a daemon listens while we wait for it.
-    async fn lock(&self, deadline: Instant) -> Result<Option<File>, StartFailed> {
-        statefile::private_folder(&self.runtime).map_err(Self::failed(&self.runtime))?;
-        let path = self.runtime.join("start.lock");
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(Self::failed(&path))?;
+    async fn lock(&self, deadline: Instant) -> Result<Option<StartLock>, StartFailed> {
         loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Some(file)),
-                Err(TryLockError::WouldBlock) => self.pause(deadline).await?,
-                Err(TryLockError::Error(error)) => return Err(Self::failed(&path)(error)),
+            if let Some(lock) = start_lock(&self.runtime)? {
+                return Ok(Some(lock));
             }
+            self.pause(deadline).await?;
             if self.listens().await {
                 return Ok(None);
             }
@@ -164,7 +154,7 @@ impl Autostart {
     #[expect(clippy::disallowed_methods, reason = "our own program, not an upstream")]
     fn spawn(&self) -> Result<Child, StartFailed> {
         let folder = self.log.parent().unwrap_or(Path::new("/"));
-        statefile::private_folder(folder).map_err(Self::failed(folder))?;
+        statefile::private_folder(folder).map_err(failed(folder))?;
         // One log for each life; the one before is what a person looks at after a crash.
         let _ = std::fs::rename(&self.log, self.log.with_extension("log.1"));
         let log = OpenOptions::new()
@@ -172,8 +162,8 @@ impl Autostart {
             .create(true)
             .mode(0o600)
             .open(&self.log)
-            .map_err(Self::failed(&self.log))?;
-        let errors = log.try_clone().map_err(Self::failed(&self.log))?;
+            .map_err(failed(&self.log))?;
+        let errors = log.try_clone().map_err(failed(&self.log))?;
         tokio::process::Command::new(&self.program)
             .args(&self.args)
             // Started from inside an upstream, it must not be taken for a part of that one.
@@ -185,13 +175,35 @@ impl Autostart {
             .stdout(log)
             .stderr(errors)
             .spawn()
-            .map_err(Self::failed(&self.program))
+            .map_err(failed(&self.program))
     }
+}
 
-    fn failed(path: &Path) -> impl Fn(io::Error) -> StartFailed + use<> {
-        let path = path.to_owned();
-        move |source| StartFailed::Io { path: path.clone(), source }
+/// The right to start a daemon in a runtime folder, for as long as this lives.
+#[derive(Debug)]
+pub struct StartLock(#[expect(dead_code, reason = "held, not read")] File);
+
+/// Takes the right to start a daemon; `None` where somebody else has it.
+pub fn start_lock(runtime: &Path) -> Result<Option<StartLock>, StartFailed> {
+    statefile::private_folder(runtime).map_err(failed(runtime))?;
+    let path = runtime.join("start.lock");
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(failed(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(StartLock(file))),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(failed(&path)(error)),
     }
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> StartFailed + use<> {
+    let path = path.to_owned();
+    move |source| StartFailed::Io { path: path.clone(), source }
 }
 
 fn tail(log: &Path) -> Vec<String> {

@@ -1,11 +1,23 @@
 //! This process itself.
 
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
 /// Leaves the session of whoever started this process, so that the end of their terminal and its
 /// signals are none of ours. For a daemon that a command or a shim has started; it fails where this
 /// process leads a group, as one does that a shell has started.
 pub fn own_session() -> std::io::Result<()> {
     nix::unistd::setsid()?;
     Ok(())
+}
+
+/// Becomes a fresh image of this program with other arguments: same process, same streams, none of the
+/// memory used so far. Returns only where that failed.
+#[expect(clippy::disallowed_methods, reason = "no process is started, this one goes on")]
+pub fn become_again(program: &Path, args: &[OsString]) -> std::io::Error {
+    Command::new(program).args(args).exec()
 }
 
 /// Memory of this process that is in RAM, in bytes, where the system tells.

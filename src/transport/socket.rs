@@ -67,7 +67,7 @@ pub enum SocketError {
 #[derive(Debug)]
 pub struct RuntimeLock {
     folder: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 /// The socket's path in a runtime folder.
@@ -105,7 +105,7 @@ pub fn lock(folder: &Path) -> Result<RuntimeLock, SocketError> {
     }
     // For the message of the next one only: the lock is what counts.
     let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", Pid::this()));
-    Ok(RuntimeLock { folder: folder.to_owned(), _lock: file })
+    Ok(RuntimeLock { folder: folder.to_owned(), lock: file })
 }
 
 impl RuntimeLock {
@@ -129,10 +129,22 @@ impl RuntimeLock {
         Ok(listener)
     }
 
+    /// A second hold on the lock: it is free once both are dropped. For what must outlast the daemon's
+    /// parts, because the next daemon may not begin before they have let go of the state folder.
+    pub fn hold(&self) -> Result<impl Send + use<>, SocketError> {
+        let held = self.lock.try_clone();
+        held.map_err(|source| SocketError::Io { path: self.folder.join(LOCK), source })
+    }
+
     /// Takes the socket away, at the end: who dials then sees at once that no daemon runs.
     pub fn remove_socket(&self) {
         let _ = std::fs::remove_file(path(&self.folder));
     }
+}
+
+/// Whether somebody listens on the socket.
+pub async fn answers(path: &Path) -> bool {
+    UnixStream::connect(path).await.is_ok()
 }
 
 /// Whether the peer may speak: it is our own user, or root.

@@ -95,7 +95,7 @@ async fn lists_outlive_the_daemon() {
     let fake = stage.fake("kept", "--tools echo,add --info").arg(r#"{"name":"kept-server"}"#);
     let def = stage.def(&fake);
     stage.serve(vec![def.clone()]).await;
-    eventually!(SOON, stage.catalog.listing("kept") == Some(Listing::Never));
+    assert_eq!(stage.catalog.listing("kept"), Some(Listing::Never));
     stage.upstreams.list_now(&nobody(), "kept").await.unwrap();
     stage.catalog.flush(SOON).await;
     let folder = stage.end_keeping().await;
@@ -104,7 +104,7 @@ async fn lists_outlive_the_daemon() {
     let mut renamed = def;
     "renamed".clone_into(&mut renamed.key);
     stage.serve(vec![renamed]).await;
-    eventually!(SOON, stage.catalog.listing("renamed") == Some(Listing::Whole));
+    assert_eq!(stage.catalog.listing("renamed"), Some(Listing::Whole));
     assert_eq!(names(&stage, "renamed"), ["add", "echo"]);
     let snapshot = stage.catalog.snapshot();
     let info = snapshot.by_key("renamed").unwrap().info.clone().unwrap();

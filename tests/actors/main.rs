@@ -3,6 +3,8 @@
 //! time does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(clippy::disallowed_methods, reason = "the ban-list is for the product")]
+#![allow(clippy::needless_pass_by_value, reason = "short calls matter more than a copy")]
+#![allow(clippy::unchecked_time_subtraction, reason = "a wrong order is a failed test")]
 #![allow(unreachable_pub, reason = "a binary has no outside")]
 
 #[path = "../support/mod.rs"]

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use mcpx::actors::upstreams::Reason;
+use mcpx::actors::upstreams::{HostId, Reason};
+use mcpx::protocol::session::Answer;
+use mcpx::settings::Scope;
 use serde_json::json;
 
 use crate::eventually;
-use crate::stage::{Stage, bare, text};
+use crate::stage::{Stage, bare, host, text, want};
+use crate::support::procs;
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -113,7 +116,7 @@ async fn f30_a_held_pipe_does_not_hide_a_death() {
     stage.serve(vec![stage.def(&fake)]).await;
     stage.call("held", "echo", json!({"text": "x"})).await.unwrap();
     let pid = stage.status("held").await.instances[0].pid.unwrap();
-    crate::support::procs::signal(pid, nix::sys::signal::Signal::SIGKILL);
+    procs::signal(pid, nix::sys::signal::Signal::SIGKILL);
     eventually!(SOON, fake.starts() == 2);
     let again = stage.call("held", "echo", json!({"text": "again"})).await.unwrap();
     assert_eq!(text(&again), "again");
@@ -153,5 +156,88 @@ async fn f34_references_are_replaced_once() {
         let answer = stage.call("env", "env", json!({"name": name})).await.unwrap();
         assert!(text(&answer).contains(value), "{name}: {}", text(&answer));
     }
+    stage.end().await;
+}
+
+/// F32: a flood on stderr, before the handshake and during a call, slows nothing and stays bounded.
+#[tokio::test(flavor = "multi_thread")]
+async fn f32_a_flood_on_stderr_slows_nothing() {
+    let mut stage = Stage::new(|_| {}).await;
+    let fake = stage.fake("loud", "--stderr-start 5000000");
+    stage.serve(vec![stage.def(&fake)]).await;
+    let answer = stage.call("loud", "echo", json!({"text": "heard"})).await.unwrap();
+    assert_eq!(text(&answer), "heard");
+    stage.call("loud", "stderr", json!({"bytes": 20_000_000})).await.unwrap();
+    let ring = stage.upstreams.logs("loud").await.unwrap()[0].ring.clone();
+    let kept: usize = ring.tail(usize::MAX).iter().map(String::len).sum();
+    let process = stage.settings.process;
+    assert!(kept <= process.stderr_lines * (process.stderr_line_bytes + 100), "{kept}");
+    stage.end().await;
+}
+
+/// A blocking single-threaded server with 64 large calls and large answers in flight never hangs:
+/// reading from it does not wait for writing to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blocking_server_with_large_calls_never_hangs() {
+    let mut stage = Stage::new(|_| {}).await;
+    let fake = stage.fake("serial", "--serial");
+    stage.serve(vec![stage.def(&fake)]).await;
+    let large = "x".repeat(300_000);
+    let calls: Vec<_> = (0..64)
+        .map(|_| {
+            let upstreams = stage.upstreams.clone();
+            let want = want("serial", "echo", json!({"text": large}));
+            tokio::spawn(async move { upstreams.call(want).await })
+        })
+        .collect();
+    for call in calls {
+        assert_eq!(text(&call.await.unwrap().unwrap()).len(), large.len());
+    }
+    assert_eq!(fake.starts(), 1);
+    stage.end().await;
+}
+
+/// Connect, call, crash, stop, in three scopes, again and again: nothing is left, neither processes
+/// nor calls in flight nor open files.
+#[tokio::test(flavor = "multi_thread")]
+async fn cycles_of_crashes_leave_nothing() {
+    let mut stage = Stage::new(|settings| {
+        settings.pool.park_after = 1000;
+        settings.pool.backoff_step = Duration::from_millis(1);
+        settings.pool.backoff_max = Duration::from_millis(5);
+    })
+    .await;
+    let scopes = [("g", Scope::Global), ("s", Scope::Session), ("c", Scope::Call)];
+    let fakes = scopes.map(|(name, _)| stage.fake(name, ""));
+    let defs = scopes.iter().zip(&fakes).map(|((_, scope), fake)| {
+        let mut def = stage.def(fake);
+        def.scope = *scope;
+        def
+    });
+    let defs = defs.collect();
+    stage.serve(defs).await;
+    let me = std::process::id();
+    let mut files = 0;
+    for round in 0..12 {
+        for (name, _) in scopes {
+            let mut crash = want(name, "die", json!({}));
+            crash.caller = host(round, "/");
+            let lost = stage.upstreams.call(crash).await.unwrap();
+            assert!(matches!(lost, Answer::Lost { written: true, .. }), "{lost:?}");
+            let mut echo = want(name, "echo", json!({"text": "x"}));
+            echo.caller = host(round, "/");
+            let answer = stage.upstreams.call(echo).await;
+            assert_eq!(text(&answer.unwrap()), "x");
+        }
+        stage.upstreams.session_ended(HostId(round));
+        eventually!(SOON, stage.processes() == 1, "round {round}");
+        eventually!(SOON, procs::zombies(me).is_empty(), "round {round}");
+        if round == 2 {
+            files = procs::open_files(me);
+        }
+    }
+    // The tests of this binary run beside each other, so that only a growth with the rounds counts.
+    eventually!(SOON, procs::open_files(me) < files + 60);
+    assert!(stage.status("s").await.instances.is_empty());
     stage.end().await;
 }

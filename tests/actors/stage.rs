@@ -71,6 +71,9 @@ impl Surroundings for Plain {
     }
 }
 
+/// How many stages this process has had: each marks its processes with a number of its own.
+static STAGES: AtomicU32 = AtomicU32::new(0);
+
 /// See the module.
 pub struct Stage {
     pub upstreams: UpstreamsHandle,
@@ -138,9 +141,8 @@ impl Stage {
         };
         let upstreams = UpstreamsHandle::new(Arc::new(settings.clone()), shop);
         upstreams.start(stem.get_cell()).await.unwrap();
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let mark =
-            format!("actors-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed),);
+        let number = STAGES.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("actors-{}-{number}", std::process::id());
         Self { upstreams, catalog, eras, events, settings, folder, mark, stem }
     }
 

@@ -109,7 +109,10 @@ async fn tables_and_json() {
         assert!(answer.is_object(), "{words:?}: {answer}");
     }
     let ps = daemon.cli(&["ps"]).await.expect_code(0).stdout;
-    let up = ps.lines().find(|line| line.trim_start().starts_with("up ")).unwrap_or_else(|| panic!("{ps}"));
+    let up = ps
+        .lines()
+        .find(|line| line.trim_start().starts_with("up "))
+        .unwrap_or_else(|| panic!("{ps}"));
     assert!(up.contains("ready"), "{ps}");
     let pid = crate::pids(&daemon, "up").await[0].to_string();
     let detailed = daemon.cli(&["status", "up"]).await.expect_code(0).stdout;

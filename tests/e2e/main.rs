@@ -12,6 +12,7 @@ mod support;
 mod commands;
 mod configuration;
 mod daemon;
+mod demo;
 mod environment;
 mod first_run;
 mod gap;
@@ -21,6 +22,7 @@ mod pool;
 mod processes;
 mod scopes;
 mod settings;
+mod shim;
 mod streams;
 
 use std::time::Duration;

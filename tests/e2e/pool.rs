@@ -155,7 +155,9 @@ async fn f29_sustained_uptime_resets() {
     eventually!(SOON, !failed(&call(&mut host, "up", "echo", json!({})).await));
     assert!(server(&daemon, "up").await["failures"].as_u64().unwrap() > 0, "it has just come up");
     eventually!(SOON, server(&daemon, "up").await["failures"] == 0);
-    assert_eq!(server(&daemon, "up").await["restarts"], 2, "what happened is still told");
+    // An end at the probe is the probe's fault and counts for nothing (F25 f).
+    let restarts = server(&daemon, "up").await["restarts"].as_u64().unwrap();
+    assert!((1..=2).contains(&restarts), "what happened is still told: {restarts}");
 }
 
 /// O-01: the life of a server can be read from the events.

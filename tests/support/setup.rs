@@ -19,6 +19,7 @@ plumbing.term_grace = "300ms"
 plumbing.restart_backoff_step = "50ms"
 plumbing.restart_backoff_max = "200ms"
 host.drain = "500ms"
+shim.end_grace = "300ms"
 host.list_changed_delay = "50ms"
 expose.list_wait = "5s"
 "#;

@@ -35,26 +35,19 @@ async fn u53_identity_stands_in_the_catalog() {
     }
 }
 
-/// F38: `list_changed` of either era: fetched again, in a single flight.
+/// F38: `list_changed`: fetched again, in a single flight. A modern upstream tells on a listen
+/// stream, which is another issue's.
 #[tokio::test]
 async fn f38_lists_are_fetched_again() {
-    for era in ["legacy", "modern"] {
-        let (_daemon, fake, mut host) =
-            front_with(|fake| fake.args(&format!("--era {era}")), "").await;
-        host.list_tools().await;
-        host.call("up_set_tools", json!({ "add": ["fresh"], "remove": ["hang"], "notify": 20 }))
-            .await;
-        crate::eventually!(
-            SOON,
-            {
-                let tools = host.list_tools().await;
-                let names = names(&tools);
-                names.contains(&"up_fresh") && !names.contains(&"up_hang")
-            },
-            "{era}"
-        );
-        fake.transcript().check_frames();
-    }
+    let (_daemon, fake, mut host) = front_with(|fake| fake, "").await;
+    host.list_tools().await;
+    host.call("up_set_tools", json!({ "add": ["fresh"], "remove": ["hang"], "notify": 20 })).await;
+    crate::eventually!(SOON, {
+        let tools = host.list_tools().await;
+        let names = names(&tools);
+        names.contains(&"up_fresh") && !names.contains(&"up_hang")
+    });
+    fake.transcript().check_frames();
 }
 
 /// U-48: what is in the catalog is the definition as it came; it survives the daemon.

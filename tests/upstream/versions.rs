@@ -108,7 +108,8 @@ async fn f26_a_modern_offer_in_a_handshake() {
         front("--era dual --offer 2026-07-28", "upstream.protocol = \"prefer-initialize\"").await;
     assert_eq!(text_of(&host.call("up_echo", json!({ "text": "x" })).await), "x");
     assert!(fake.ledger("initialized").is_empty());
-    let (_daemon, fake, mut host) = front("--offer 2026-07-28", "expose.mode = \"core\"").await;
+    let (_daemon, fake, mut host) =
+        front("--offer 2026-07-28 --discover-error -32601", "expose.mode = \"core\"").await;
     let answer = call(&mut host, "up", "echo", json!({})).await;
     assert!(failed(&answer) && text_of(&answer).contains("2026-07-28"), "{answer}");
     assert!(fake.ledger("initialized").is_empty());

@@ -95,6 +95,7 @@ async fn f36_cancel_and_answer_cross() {
     }
     host.gather(Duration::from_millis(200)).await;
     // A second answer to one id would have failed the frame check.
+    host.inbox.retain(|message| message.get("method").is_none());
     assert!(host.inbox.iter().all(|message| message.get("result").is_some()), "{:?}", host.inbox);
     host.inbox.clear();
     host.start_call(300, "up_echo", json!({ "text": "after" })).await;

@@ -15,6 +15,7 @@ crate::for_revisions! { all_real;
     async fn f12_number_and_string_at_once(revision) {
         let daemon = one();
         let mut host = host(&daemon, revision).await;
+        host.list_tools().await;
         host.start_call(1, "up_slow", json!({ "ms": 200, "steps": 1 })).await;
         host.start_call("1", "up_echo", json!({ "text": "fast" })).await;
         assert_eq!(text_of(&host.expect_response("1").await), "fast");

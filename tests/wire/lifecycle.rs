@@ -93,7 +93,7 @@ async fn f35_early_messages() {
     assert!(level.get("result").is_some() || level.get("error").is_some());
     assert_eq!(
         host.request("tools/list", Value::Null).await["result"]["tools"][0]["name"],
-        "up_echo"
+        "up_add"
     );
     host.notify("notifications/initialized", Value::Null).await;
     assert_eq!(text_of(&host.call("up_echo", json!({ "text": "on" })).await), "on");

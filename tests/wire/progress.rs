@@ -43,7 +43,6 @@ crate::for_revisions! { all_real;
     async fn f37_no_token_no_progress(revision) {
         let daemon = one(EACH);
         let mut host = host(&daemon, revision).await;
-        // Without this the first call lists the server, and that is news.
         host.list_tools().await;
         host.start_call(71, "up_slow", json!({ "ms": 50, "steps": 5 })).await;
         host.expect_response(71).await;

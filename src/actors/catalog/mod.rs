@@ -23,6 +23,7 @@ pub use self::snapshot::{CatalogServer, Listing, Snapshot, ToolRecord};
 pub use self::view::{View, ViewTool};
 use super::era_cache::identity;
 use super::events::{Event, EventsHandle};
+use super::support::ask::AskError;
 use super::support::slot::Slot;
 use super::support::task;
 use crate::protocol::jsonrpc::RawJson;
@@ -78,15 +79,13 @@ impl CatalogHandle {
         self.shared.snapshot.subscribe()
     }
 
-    /// These are the configured servers.
-    pub(super) fn configure(&self, servers: Vec<Arc<ServerDef>>) {
-        self.shared.actor.cast(CatalogMsg::Configure { servers });
-    }
-
-    /// Resolves when everything said so far is in the snapshot, or `limit` has passed.
-    pub(super) async fn heard(&self, limit: Duration) {
-        // A catalog that does not answer is started again and hears of the servers anew.
-        let _ = self.shared.actor.ask(limit, |reply| CatalogMsg::Heard { reply }).await;
+    /// These are the configured servers; the snapshot shows them when this resolves.
+    pub(super) async fn configure(
+        &self,
+        servers: Vec<Arc<ServerDef>>,
+        limit: Duration,
+    ) -> Result<(), AskError> {
+        self.shared.actor.ask(limit, |reply| CatalogMsg::Configure { servers, reply }).await
     }
 
     /// A server has been reached and said who it is.
@@ -115,11 +114,13 @@ impl CatalogHandle {
         self.snapshot().by_key(key).map(|server| server.listing.clone())
     }
 
-    /// Resolves when somebody has tried to read this server's list, or it is not configured any
-    /// more.
-    pub(super) async fn until_listed(&self, key: &str) {
+    /// Resolves when somebody has tried to read this server's list, or it is not configured like
+    /// this any more.
+    pub(super) async fn until_listed(&self, def: &ServerDef) {
         let listed = |snapshot: &Arc<Snapshot>| {
-            snapshot.by_key(key).is_none_or(|server| server.listing != Listing::Never)
+            snapshot
+                .by_key(&def.key)
+                .is_none_or(|server| server.listing != Listing::Never || *server.def != *def)
         };
         // The sender is ours, so there is always an answer.
         let _ = self.watch().wait_for(listed).await;
@@ -139,6 +140,8 @@ pub enum CatalogMsg {
     Configure {
         /// All servers.
         servers: Vec<Arc<ServerDef>>,
+        /// Answered when they are in the snapshot.
+        reply: RpcReplyPort<()>,
     },
     /// From an instance.
     Identified {
@@ -167,11 +170,6 @@ pub enum CatalogMsg {
     Written {
         /// Why it failed, if it did.
         failed: Option<String>,
-    },
-    /// From whoever needs what was said before to be visible.
-    Heard {
-        /// Answered at its turn.
-        reply: RpcReplyPort<()>,
     },
     /// The daemon stops.
     Flush {
@@ -225,17 +223,17 @@ impl Actor for Catalog {
         state: &mut CatalogState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            CatalogMsg::Configure { servers } => state.configure(servers),
+            CatalogMsg::Configure { servers, reply } => {
+                state.configure(servers);
+                // Whoever asked may have given up.
+                let _ = reply.send(());
+            }
             CatalogMsg::Identified { server, info, instructions } => {
                 state.identified(&server, info, instructions);
             }
             CatalogMsg::Listed { def, list } => state.listed(&def, list),
             CatalogMsg::ListFailed { def, why } => state.list_failed(&def, why),
             CatalogMsg::Written { failed } => state.written(failed),
-            CatalogMsg::Heard { reply } => {
-                // Whoever asked may have given up.
-                let _ = reply.send(());
-            }
             CatalogMsg::Flush { reply } => {
                 state.waiting.push(reply);
                 state.answer();

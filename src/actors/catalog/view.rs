@@ -7,7 +7,8 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::{CatalogServer, Listing, ToolRecord};
-use crate::protocol::jsonrpc::{Object, RawJson};
+use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::tool::for_hosts;
 use crate::protocol::naming::{Exposed, ExposedName, exposed_names, may_be_of};
 use crate::settings::typed::ExposeSettings;
 use crate::settings::{ExposeMode, ServerDef};
@@ -79,7 +80,8 @@ impl View {
         {
             let Some(server) = shown.get(server) else { continue };
             let Some(tool) = server.tools.get(tool) else { continue };
-            let definition = renamed(&tool.raw, &name);
+            // One that no host can take is left out; mcpx_namespaces shows it (F41).
+            let Ok(definition) = for_hosts(&tool.raw, &name) else { continue };
             view.by_name.insert(name.clone(), view.tools.len());
             let (tool, server) = (Arc::clone(tool), Arc::clone(server));
             view.tools.push(ViewTool { name, tool, server, definition });
@@ -129,15 +131,6 @@ fn prefix(def: &ServerDef, alone: bool) -> &str {
     }
 }
 
-fn renamed(raw: &RawJson, name: &str) -> RawJson {
-    let mut object = Object::read_or_empty(Some(raw));
-    if object.get_str("name").as_deref() == Some(name) {
-        return raw.clone();
-    }
-    object.set("name", RawJson::write(name));
-    object.write()
-}
-
 fn digest(tools: &[ViewTool]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for tool in tools {
@@ -166,7 +159,8 @@ mod tests {
         let items = names
             .iter()
             .map(|name| {
-                let text = format!(r#"{{"x":1e2,"name":{name:?},"_meta":{{}}}}"#);
+                let text =
+                    format!(r#"{{"x":1e2,"name":{name:?},"inputSchema":{{"type":"object"}}}}"#);
                 RawJson::parse(bytes::Bytes::from(text)).unwrap()
             })
             .collect();
@@ -200,7 +194,7 @@ mod tests {
         let servers = [server("a", None, &["x", "y"]), server("b", Some("pre"), &["x"])];
         assert_eq!(names(&servers, 64), ["a_x", "a_y", "pre_x"]);
         let raw = &View::passthrough(&servers, &expose(64), &[]).tools[0].definition;
-        assert_eq!(raw.as_str(), r#"{"x":1e2,"name":"a_x","_meta":{}}"#);
+        assert_eq!(raw.as_str(), r#"{"x":1e2,"name":"a_x","inputSchema":{"type":"object"}}"#);
     }
 
     #[test]

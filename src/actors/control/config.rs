@@ -27,7 +27,7 @@ pub(super) fn show(context: &Context) -> RawJson {
 
 pub(super) async fn reload(context: &Context) -> Result<RawJson, ApiError> {
     let limit = context.settings().daemon.ask;
-    let changed = context.settings.reload(limit).await.map_err(not_changed)?;
+    let changed = context.settings.reload(limit).await.map_err(|error| not_changed(&error))?;
     Ok(RawJson::write(&ReloadAnswer::between(&changed.before, &changed.now)))
 }
 
@@ -35,13 +35,13 @@ pub(super) async fn change(
     context: &Context,
     changes: &Map<String, Json>,
 ) -> Result<RawJson, ApiError> {
-    let changes = read_changes(changes).map_err(|mistakes| {
+    let wanted = read_changes(changes).map_err(|mistakes| {
         ApiError::new(FailureCode::Refused, mistake_lines(&mistakes).join("\n"))
     })?;
-    let keys: Vec<&str> = changes.iter().map(|(def, _)| def.key).collect();
+    let keys: Vec<&str> = wanted.iter().map(|(def, _)| def.key).collect();
     let limit = context.settings().daemon.ask;
-    let changed = context.settings.change(changes, limit).await.map_err(not_changed)?;
-    let named = changed.now.resolved.all.iter().filter(|value| keys.contains(&value.def.key));
+    let done = context.settings.change(wanted, limit).await.map_err(|error| not_changed(&error))?;
+    let named = done.now.resolved.all.iter().filter(|value| keys.contains(&value.def.key));
     let settings: Vec<_> = named.clone().map(SettingView::of).collect();
     let after_restart = named
         .filter(|value| value.def.applies == Applies::Restart)
@@ -50,11 +50,11 @@ pub(super) async fn change(
     Ok(RawJson::write(&SettingsChanged { settings, after_restart }))
 }
 
-fn not_changed(refused: ChangeRefused) -> ApiError {
+fn not_changed(refused: &ChangeRefused) -> ApiError {
     match refused {
         ChangeRefused::Mistakes(_) => ApiError::new(FailureCode::Refused, refused.to_string())
             .with_hint("mend them and run `mcpx reload`"),
         ChangeRefused::NotKept(_) => ApiError::new(FailureCode::Internal, refused.to_string()),
-        ChangeRefused::Asking(error) => not_asked(error),
+        ChangeRefused::Asking(error) => not_asked(*error),
     }
 }

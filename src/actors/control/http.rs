@@ -43,7 +43,7 @@ async fn answer(context: &Arc<Context>, request: HttpIn) -> Result<HttpOut, ApiE
     match request.path.as_str() {
         route::ATTACH => attach(context, &request),
         route::OPENAPI => {
-            Ok(json(StatusCode::OK, RawJson::write(&openapi::describe(context.identity.version))))
+            Ok(json(StatusCode::OK, &RawJson::write(&openapi::describe(context.identity.version))))
         }
         path => {
             let verb = request.method.as_str();
@@ -52,12 +52,12 @@ async fn answer(context: &Arc<Context>, request: HttpIn) -> Result<HttpOut, ApiE
             if let Some(stream) = streams::open(context, &call) {
                 return Ok(event_stream(HttpBody::Stream(stream?)));
             }
-            execute(context, call).await.map(|answer| json(StatusCode::OK, answer))
+            execute(context, call).await.map(|answer| json(StatusCode::OK, &answer))
         }
     }
 }
 
-fn json(status: StatusCode, body: RawJson) -> HttpOut {
+fn json(status: StatusCode, body: &RawJson) -> HttpOut {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     HttpOut { status, headers, body: HttpBody::Full(body.bytes()) }
@@ -72,7 +72,7 @@ fn event_stream(body: HttpBody) -> HttpOut {
 
 fn failure(error: &ApiError) -> HttpOut {
     let status = StatusCode::from_u16(error.error.code.status());
-    json(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), RawJson::write(error))
+    json(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), &RawJson::write(error))
 }
 
 /// Admits a shim: 101, then its connection is a host's.

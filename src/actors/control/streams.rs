@@ -1,6 +1,6 @@
 //! Ops that answer with a stream: events, logs that are followed, calls with progress.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -102,12 +102,12 @@ async fn logs(
     sender: EventSender,
 ) {
     let (_, mut feed) = context.events.listen(u64::MAX);
-    let mut following: HashMap<(String, u64), ()> = HashMap::new();
+    let mut following = HashSet::new();
     let mut followers = JoinSet::new();
     let tail = lines.unwrap_or(context.settings().cli.log_lines);
     loop {
         for (key, instance, ring) in rings(&context, server.as_deref()).await {
-            if following.insert((key.clone(), instance), ()).is_none() {
+            if following.insert((key.clone(), instance)) {
                 followers.spawn(follow(key, instance, ring, tail, sender.clone()));
             }
         }

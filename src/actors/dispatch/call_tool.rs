@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::nearest::did_you_mean;
-use super::{Context, Request, arguments, tools};
+use super::{Context, Request, Told, arguments, tools};
 use crate::actors::catalog::{CatalogServer, Listing, Snapshot, ToolRecord};
 use crate::actors::upstreams::Caller;
 use crate::protocol::jsonrpc::{Object, RawJson};
@@ -16,7 +16,7 @@ use crate::protocol::session::Outcome;
 pub(super) async fn answer(context: &Context, request: Request, params: &Object) -> Outcome {
     match prepare(context, &request.caller, params).await {
         Ok(prepared) => run(context, request, params, prepared).await,
-        Err(text) => Ok(tool_result::text_result(&text, true)),
+        Err(result) => Ok(result),
     }
 }
 
@@ -26,26 +26,34 @@ struct Prepared {
     arguments: RawJson,
 }
 
-/// Finds server and tool; an error is text for the model.
-async fn prepare(context: &Context, caller: &Caller, params: &Object) -> Result<Prepared, String> {
-    let wanted = arguments::wanted(params.get("arguments"))?;
-    let mut server = find_server(&context.catalog.snapshot(), &wanted.namespace)?;
+/// Finds server and tool; an error is a result for the model, with the reason where the server
+/// cannot be had (product.md 7).
+async fn prepare(context: &Context, caller: &Caller, params: &Object) -> Result<Prepared, RawJson> {
+    let told = |text: String| tool_result::text_result(&text, true);
+    let wanted = arguments::wanted(params.get("arguments")).map_err(told)?;
+    let find = || find_server(&context.catalog.snapshot(), &wanted.namespace).map_err(told);
+    let mut server = find()?;
     if server.listing == Listing::Never {
         // Nobody has asked this server for its tools yet; the call needs their names and hints.
         let listed = context.upstreams.list_now(caller, &server.def.key).await;
-        listed.map_err(|refused| refused.text)?;
-        server = find_server(&context.catalog.snapshot(), &wanted.namespace)?;
+        listed.map_err(|refused| Told::from(refused).as_tool_result())?;
+        server = find()?;
     }
     let found = server.tools.iter().find(|tool| tool.name == wanted.tool);
     let Some(tool) = found.cloned() else {
         let near = did_you_mean(&wanted.tool, server.tools.iter().map(|tool| tool.name.as_str()));
-        return Err(format!(
-            "server `{}` has no tool `{}`.{near} mcpx_namespaces with this namespace lists its tools.",
+        let incomplete = match &server.listing {
+            Listing::Incomplete(why) => format!(" Its list is incomplete: {why}."),
+            Listing::Never | Listing::Whole => String::new(),
+        };
+        return Err(told(format!(
+            "server `{}` has no tool `{}`.{near}{incomplete} mcpx_namespaces with this namespace \
+             lists its tools.",
             server.def.namespace, wanted.tool
-        ));
+        )));
     };
     let arguments = arguments::for_tool(wanted.arguments.as_ref(), &tool.raw)
-        .map_err(|why| with_schema(&why, &tool))?;
+        .map_err(|why| told(with_schema(&why, &tool)))?;
     Ok(Prepared { server, tool, arguments })
 }
 

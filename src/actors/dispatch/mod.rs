@@ -6,6 +6,7 @@
 mod arguments;
 mod call_tool;
 mod core_tools;
+mod listed;
 mod namespaces;
 mod nearest;
 mod op_tools;
@@ -26,6 +27,7 @@ use crate::protocol::session::Outcome;
 use crate::settings::Settings;
 
 pub(crate) use core_tools::instructions;
+pub(crate) use listed::Listed;
 pub(crate) use outcome::{Told, answer_outcome};
 pub(crate) use repeats::Repeats;
 pub(crate) use tools::{own_names, shows_core, visible_digest};
@@ -69,34 +71,18 @@ pub(crate) struct Request {
     pub(crate) progress: Option<ProgressSender>,
     /// This host's failing calls (F43).
     pub(crate) repeats: Arc<Repeats>,
-}
-
-/// What came of a request.
-#[derive(Debug)]
-pub(crate) struct Answered {
-    /// In newest shape.
-    pub(crate) outcome: Outcome,
-    /// The digest of the tools that it shows, where it is a list of them.
-    pub(crate) listed: Option<Arc<str>>,
-}
-
-impl From<Outcome> for Answered {
-    fn from(outcome: Outcome) -> Self {
-        Self { outcome, listed: None }
-    }
+    /// The list this host was given last (F38).
+    pub(crate) listed: Arc<Listed>,
 }
 
 /// Answers one request.
-pub(crate) async fn answer(context: &Context, request: Request) -> Answered {
+pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
     match request.method.as_str() {
-        "tools/list" => match tools::list(context, &request).await {
-            Ok((list, digest)) => Answered { outcome: Ok(list), listed: Some(digest) },
-            Err(error) => Err(error).into(),
-        },
-        "tools/call" => tools::call(context, request).await.into(),
+        "tools/list" => tools::list(context, &request).await,
+        "tools/call" => tools::call(context, request).await,
         other => {
             let text = format!("mcpx has no method `{other}`");
-            Err(RpcError::new(Code::MethodNotFound, text)).into()
+            Err(RpcError::new(Code::MethodNotFound, text))
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::actors::upstreams::{Reason, Refused};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 use crate::protocol::model::tool_result;
-use crate::protocol::session::{Answer, Limit, Outcome};
+use crate::protocol::session::{Answer, Outcome};
 
 /// Why there is no answer of the upstream's own, in words and as a reason.
 #[derive(Debug, Clone)]
@@ -12,13 +12,11 @@ pub(crate) struct Told {
     pub(crate) reason: Reason,
     /// What happened, why, and what to do next.
     pub(crate) text: String,
-    /// The limit, where one struck.
-    pub(crate) limit: Option<Limit>,
 }
 
 impl From<Refused> for Told {
     fn from(refused: Refused) -> Self {
-        Self { reason: refused.reason, text: refused.text, limit: refused.limit }
+        Self { reason: refused.reason, text: refused.text }
     }
 }
 
@@ -27,34 +25,16 @@ impl Told {
     pub(crate) fn as_tool_result(&self) -> RawJson {
         tool_result::refused_result(self.reason.as_str(), &self.text)
     }
-
-    /// The error of any other method.
-    pub(crate) fn as_error(&self) -> RpcError {
-        #[derive(serde::Serialize)]
-        struct Data<'a> {
-            reason: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            setting: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            value: Option<&'a str>,
-        }
-        let data = RawJson::write(&Data {
-            reason: self.reason.as_str(),
-            setting: self.limit.as_ref().map(|limit| limit.setting),
-            value: self.limit.as_ref().map(|limit| limit.value.as_str()),
-        });
-        RpcError::new(Code::InternalError, self.text.clone()).with_data(data)
-    }
 }
 
 /// Sorts an upstream's answer into its own words (a result or an error) and ours.
 ///
-/// `what` names the call in texts: `tool `search` of server `github``.
+/// `what` names the call in texts, as in "tool search of server github".
 pub(crate) fn answer_outcome(
     what: &str,
     answered: Result<Answer, Refused>,
 ) -> Result<Outcome, Told> {
-    let told = |reason, text, limit| Err(Told { reason, text, limit });
+    let told = |reason, text| Err(Told { reason, text });
     match answered.map_err(Told::from)? {
         Answer::Complete(result) => Ok(Ok(result)),
         Answer::Error(error) => Ok(Err(error)),
@@ -63,13 +43,13 @@ pub(crate) fn answer_outcome(
                 "{what} asks a question before it goes on, and this version of mcpx cannot carry \
                  questions yet; nothing was changed by mcpx"
             );
-            told(Reason::Unavailable, text, None)
+            told(Reason::Unavailable, text)
         }
         Answer::Task(_) => {
             let text = format!(
                 "{what} answered with a task although none was asked for; its outcome is not known"
             );
-            told(Reason::OutcomeUnknown, text, None)
+            told(Reason::OutcomeUnknown, text)
         }
         Answer::Invalid(why) => Ok(Err(RpcError::new(
             Code::InternalError,
@@ -81,14 +61,14 @@ pub(crate) fn answer_outcome(
                  sent and before it was answered; it may or may not have taken effect, check \
                  before trying again"
             );
-            told(Reason::OutcomeUnknown, text, None)
+            told(Reason::OutcomeUnknown, text)
         }
         Answer::Lost { written: false, why } => {
             let text = format!(
                 "{what} was not called: its connection ended ({why}) before the request was sent; \
                  nothing has happened, it is safe to try again"
             );
-            told(Reason::Unavailable, text, None)
+            told(Reason::Unavailable, text)
         }
         Answer::TimedOut(limit) => {
             let text = format!(
@@ -96,7 +76,7 @@ pub(crate) fn answer_outcome(
                  have taken effect",
                 limit.value, limit.setting
             );
-            told(Reason::Timeout, text, Some(limit))
+            told(Reason::Timeout, text)
         }
         Answer::TooLarge { bytes, limit } => {
             let text = format!(

@@ -1,5 +1,6 @@
 //! `tools/list` and `tools/call` as a host asks them.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -39,26 +40,27 @@ pub(crate) fn shows_core(settings: &Settings, view: &View) -> bool {
 /// the shim's comparison after a restart.
 pub(crate) fn visible_digest(context: &Context) -> Arc<str> {
     let settings = context.settings();
-    let view = context.catalog.view(&settings.expose);
-    digest(&own_tools(&settings, &view), &view)
+    digest_of(&settings, &context.catalog.view(&settings.expose))
 }
 
-fn digest(own: &[RawJson], view: &View) -> Arc<str> {
+fn digest_of(settings: &Settings, view: &View) -> Arc<str> {
     const SHOWN: usize = 16;
     let mut hasher = Sha256::new();
-    for tool in own {
+    for tool in own_tools(settings, view) {
         hasher.update(tool.as_bytes());
     }
     hasher.update(view.digest());
     let digest = hasher.finalize();
-    digest.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    let text = digest.iter().take(SHOWN).fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
+    text.into()
 }
 
-/// All of this host's tools on one page, and the digest of what they are.
-pub(super) async fn list(
-    context: &Context,
-    request: &Request,
-) -> Result<(RawJson, Arc<str>), RpcError> {
+/// All of this host's tools on one page.
+pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
     // One page holds everything, so no cursor is ever given out and none can be right (F39).
     if request.params.member("cursor").is_some_and(|cursor| !cursor.is_null()) {
         let text = "this cursor is none of mcpx's: its tool list has a single page";
@@ -69,12 +71,12 @@ pub(super) async fn list(
         context.upstreams.ensure_listed(&request.caller).await;
     }
     let view = context.catalog.view(&settings.expose);
+    request.listed.note(digest_of(&settings, &view));
     let mut tools = own_tools(&settings, &view);
-    let digest = digest(&tools, &view);
     tools.extend(view.tools().iter().map(|entry| entry.definition.clone()));
     let mut result = Object::new();
     result.set("tools", RawJson::write(&tools));
-    Ok((result.write(), digest))
+    Ok(result.write())
 }
 
 /// Calls one of mcpx's own tools, or an upstream's under its exposed name.
@@ -113,8 +115,9 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
     }
 }
 
-/// The tool of this name of a server that had not been listed: it may start slowly, and hosts know
-/// names from earlier days (F48: a call never says "unknown tool" because of that).
+/// The tool of this name of a server that had not been listed. It may start slowly, and hosts know
+/// names from earlier days or their own configuration (F48: a call never says "unknown tool" because
+/// of that).
 async fn find_unlisted(
     context: &Context,
     caller: &Caller,
@@ -136,11 +139,7 @@ async fn find_unlisted(
         Listing::Incomplete(why) => Some(unlistable(name, &server.def.key, why)),
         Listing::Never | Listing::Whole => None,
     });
-    if let Some(told) = told.or(unreadable) {
-        return Ok(Err(told));
-    }
-    let near = nearest::did_you_mean(name, view.tools().iter().map(|entry| entry.name.as_str()));
-    Err(RpcError::new(Code::InvalidParams, format!("unknown tool `{name}`.{near}")))
+    told.or(unreadable).map_or_else(|| Err(unknown_tool(name, &view)), |told| Ok(Err(told)))
 }
 
 fn unlistable(name: &str, server: &str, why: &str) -> Told {
@@ -148,7 +147,7 @@ fn unlistable(name: &str, server: &str, why: &str) -> Told {
         "whether server `{server}` has the tool behind `{name}` is not known: its tools could not \
          be listed ({why}); `mcpx status {server}` tells more, `mcpx restart {server}` tries again"
     );
-    Told { reason: Reason::Unavailable, text, limit: None }
+    Told { reason: Reason::Unavailable, text }
 }
 
 /// One tools/call on an upstream.
@@ -174,6 +173,18 @@ pub(super) async fn upstream_call(
         return Ok(Ok(result));
     }
     answer_outcome(&what(), answered)
+}
+
+/// Says what is near, and which servers may yet have it (F48).
+fn unknown_tool(name: &str, view: &View) -> RpcError {
+    let known = view.tools().iter().map(|entry| entry.name.as_str());
+    let near = nearest::did_you_mean(name, known);
+    let unlisted = if view.waits_for_lists() {
+        " Some servers could not be listed yet: mcpx_status or `mcpx status` says which and why."
+    } else {
+        ""
+    };
+    RpcError::new(Code::InvalidParams, format!("unknown tool `{name}`.{near}{unlisted}"))
 }
 
 fn malformed(text: &str) -> RpcError {

@@ -225,6 +225,11 @@ impl InstanceState {
             UpstreamEvent::Tools(read) => self.tools_read(read),
             // The session reads them again by itself; the catalog compares (F38).
             UpstreamEvent::ToolsChanged => {}
+            UpstreamEvent::Noise(line) => {
+                if let Some(ring) = &self.stderr {
+                    ring.note(&format!("[stdout] {line}"));
+                }
+            }
             UpstreamEvent::Log(_) => {
                 tracing::debug!(server = %self.args.def.key, instance = %self.args.id, "logged");
             }
@@ -409,7 +414,12 @@ impl InstanceState {
             // It had gone before the ladder had to do more than close its input.
             let by_itself = report.rung.is_none_or(|rung| rung == "stdin");
             if by_itself && end.kind != EndKind::Wanted && !end.text.contains(&report.text) {
-                end.text = format!("{}: {}", end.text, report.text);
+                end.text = match (self.stopping, self.ready) {
+                    (None, _) => format!("{}: {}", end.text, report.text),
+                    // That it closed its input was only the first sign of its exit.
+                    (Some(_), false) => format!("{} before its handshake", report.text),
+                    (Some(_), true) => report.text.clone(),
+                };
             }
             if let EndKind::Died { cleanly } = &mut end.kind {
                 *cleanly &= by_itself && report.code == Some(0);

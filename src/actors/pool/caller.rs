@@ -136,7 +136,8 @@ async fn wait_for_route(
             lease = route.lease() => if let Some(lease) = lease {
                 return Ok(Some((route.pending.take_id(), lease)));
             },
-            () = added => {}
+            // One more is there and there is still no room: another one may be wanted.
+            () = added => crowd_told = false,
         }
     }
 }

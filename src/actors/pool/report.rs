@@ -85,6 +85,11 @@ impl PoolState {
             Rest::Backoff(until) if until > now => Some(until.duration_since(now).as_millis()),
             _ => None,
         };
+        // Forgotten when the instance ends; shown as what it is before that (F29).
+        let sustained = self.members.values().any(|member| {
+            member.settled().is_some()
+                && member.uptime(now) >= self.shared.settings().pool.sustained_uptime
+        });
         let trouble = self.trouble.as_ref().filter(|_| self.health.failures() > 0);
         PoolStatus {
             server: self.def.key.clone(),
@@ -94,7 +99,7 @@ impl PoolState {
             permanent: rest == Rest::Parked { permanent: true },
             reason: trouble.map(|end| end.text.clone()),
             stderr: trouble.map(|end| end.stderr.clone()).unwrap_or_default(),
-            failures: self.health.failures(),
+            failures: if sustained { 0 } else { self.health.failures() },
             restarts: self.health.restarts(),
             waiting: self.routes.waiting(),
             instances: self.members.iter().map(|(id, member)| member.status(now, *id)).collect(),

@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn old_restarts_are_forgotten() {
-        let start = Instant::now();
+        let start = crate::transport::clock::now();
         let mut intensity = Intensity::new(2, Duration::from_secs(10));
         assert!(intensity.admit(start));
         assert!(intensity.admit(start + Duration::from_secs(1)));

@@ -6,6 +6,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::{Caller, Reason, Refused, Shared};
+use crate::actors::catalog::Listing;
 use crate::actors::pool::caller;
 use crate::protocol::session::Limit;
 
@@ -27,12 +28,21 @@ pub(super) async fn list_all(shared: Arc<Shared>, caller: Caller, keys: Vec<Arc<
 }
 
 pub(super) async fn list_one(shared: &Shared, caller: &Caller, key: &str) -> Result<(), Refused> {
-    let server = shared.server(key)?;
-    let _running = caller::wake(shared, &server, caller).await?;
-    let limit = shared.settings().upstream.list;
-    let listed = tokio::time::timeout(limit, shared.shop.catalog.until_listed(key)).await;
+    let settings = shared.settings();
+    // Longer than the session's own limit, which keeps the pages that came and says why (F39).
+    let limit = settings.upstream.list + settings.daemon.ask;
+    // Again where the server was replaced meanwhile: the next generation is to be started too.
+    let listed = loop {
+        let server = shared.server(key)?;
+        let _running = caller::wake(shared, &server, caller).await?;
+        let until = shared.shop.catalog.until_listed(&server.def);
+        let listed = tokio::time::timeout(limit, until).await;
+        if listed.is_err() || shared.shop.catalog.listing(key) != Some(Listing::Never) {
+            break listed;
+        }
+    };
     listed.map_err(|_| {
-        let limit = Limit::time("upstream.list_timeout", limit);
+        let limit = Limit::time("upstream.list_timeout", settings.upstream.list);
         let text = format!(
             "server `{key}` did not give its list within {} (setting {})",
             limit.value, limit.setting,

@@ -126,7 +126,6 @@ impl UpstreamsState {
             return Ok(());
         }
         let settings = self.shared.settings();
-        self.shared.shop.catalog.configure(settings.servers.clone());
         let old = self.shared.directory.all();
         for server in &old {
             let stays = settings.servers.iter().any(|def| def.key == server.def.key);

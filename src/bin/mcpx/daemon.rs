@@ -8,6 +8,7 @@ use clap::ArgMatches;
 use mcpx::actors::daemon::{self, DaemonArgs, DaemonFailed};
 use mcpx::settings::Settings;
 use mcpx::settings::layers::FlagValue;
+use mcpx::transport::autostart::{self, StartLock};
 use mcpx::transport::http::control_call::{self, CallFailed};
 use mcpx::transport::socket::{self, RuntimeLock, SocketError};
 use mcpx::transport::{clock, environment};
@@ -27,12 +28,18 @@ pub(crate) fn run(mut setup: Setup, arguments: &ArgMatches) -> Outcome {
     log();
     let settings = std::sync::Arc::clone(&loaded.settings);
     let runtime = runtime(settings.daemon.workers)?;
-    runtime.block_on(async {
-        let lock = lock(&setup, &settings, arguments.get_flag("replace")).await?;
+    let mut held = None;
+    let ended = runtime.block_on(async {
+        let (lock, turn) = lock(&setup, &settings, arguments).await?;
+        held = Some((lock.hold().map_err(|error| Ended::Failed(error.to_string()))?, turn));
         let (sources, program) = (setup.sources, setup.program);
         let args = DaemonArgs { places: setup.places, lock, sources, program, loaded };
         daemon::run(args).await.map_err(|failed: DaemonFailed| Ended::Failed(failed.to_string()))
-    })
+    });
+    // The last tasks, and with them the store, end here; only then may the next daemon begin.
+    drop(runtime);
+    drop(held);
+    ended
 }
 
 /// `--set KEY=VALUE` and the flags that stand for one setting.
@@ -79,18 +86,41 @@ fn runtime(workers: usize) -> Result<tokio::runtime::Runtime, Ended> {
         .map_err(|error| Ended::Failed(format!("the runtime cannot be started: {error}")))
 }
 
-/// The lock on the runtime folder; with `replace` the running daemon is asked to end first.
-async fn lock(setup: &Setup, settings: &Settings, replace: bool) -> Result<RuntimeLock, Ended> {
+/// The lock on the runtime folder; with `--replace` the running daemon is asked to end first. One
+/// that was started because nobody listened waits for the end of a daemon that is on its way out
+/// (F47): its starter waits as well, and would take a refusal for a fault.
+async fn lock(
+    setup: &Setup,
+    settings: &Settings,
+    arguments: &ArgMatches,
+) -> Result<(RuntimeLock, Option<StartLock>), Ended> {
     let folder = &setup.places.runtime;
     match socket::lock(folder) {
-        Ok(lock) => Ok(lock),
-        Err(SocketError::Taken { .. }) if replace => take_over(setup, settings).await,
+        Ok(lock) => Ok((lock, None)),
+        Err(SocketError::Taken { .. }) if arguments.get_flag("replace") => {
+            take_over(setup, settings).await
+        }
+        Err(SocketError::Taken { .. }) if arguments.get_flag("detached") => {
+            wait_for_its_end(setup, settings).await.map(|lock| (lock, None))
+        }
         Err(error) => Err(Ended::Failed(error.to_string())),
     }
 }
 
-/// Asks the running daemon to end and takes its place when it has: its lock falls with it.
-async fn take_over(setup: &Setup, settings: &Settings) -> Result<RuntimeLock, Ended> {
+/// Asks the running daemon to end and takes its place when it has: its lock falls with it. Nobody
+/// else starts one in between, a shim with a call that waits, say.
+async fn take_over(
+    setup: &Setup,
+    settings: &Settings,
+) -> Result<(RuntimeLock, Option<StartLock>), Ended> {
+    let deadline = clock::now() + settings.daemon.stop + settings.shim.start;
+    let turn = loop {
+        let turn = autostart::start_lock(&setup.places.runtime);
+        match turn.map_err(|error| Ended::Failed(error.to_string()))? {
+            None if clock::now() < deadline => pause(settings.shim.redial_step).await,
+            turn => break turn,
+        }
+    };
     let socket = setup.socket();
     let asked =
         control_call::send(&socket, http::Method::POST, "/v1/shutdown", "application/json", None);
@@ -99,14 +129,27 @@ async fn take_over(setup: &Setup, settings: &Settings) -> Result<RuntimeLock, En
         Ok(_) | Err(CallFailed::NoDaemon(_)) => {}
         Err(error) => return Err(Ended::Failed(error.to_string())),
     }
-    let deadline = clock::now() + settings.daemon.stop + settings.shim.start;
     loop {
         match socket::lock(&setup.places.runtime) {
-            Ok(lock) => return Ok(lock),
+            Ok(lock) => return Ok((lock, turn)),
             Err(error @ SocketError::Taken { .. }) if clock::now() >= deadline => {
                 return Err(Ended::Failed(format!("{error}; it was asked to end and did not")));
             }
             Err(SocketError::Taken { .. }) => pause(settings.shim.redial_step).await,
+            Err(error) => return Err(Ended::Failed(error.to_string())),
+        }
+    }
+}
+
+/// Waits until the lock is free, or another daemon listens, or the starter has given up.
+async fn wait_for_its_end(setup: &Setup, settings: &Settings) -> Result<RuntimeLock, Ended> {
+    let deadline = clock::now() + settings.shim.start;
+    loop {
+        pause(settings.shim.redial_step).await;
+        match socket::lock(&setup.places.runtime) {
+            Ok(lock) => return Ok(lock),
+            Err(SocketError::Taken { .. })
+                if clock::now() < deadline && !socket::answers(&setup.socket()).await => {}
             Err(error) => return Err(Ended::Failed(error.to_string())),
         }
     }

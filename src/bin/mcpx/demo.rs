@@ -144,7 +144,7 @@ impl Demo {
         while let Some(output) = self.session.poll_output() {
             match output {
                 HostOutput::Send(frame) => self.unsent.push_back(frame),
-                HostOutput::Event(HostEvent::Request(request)) => self.request(request),
+                HostOutput::Event(HostEvent::Request(request)) => self.request(&request),
                 HostOutput::Event(HostEvent::Cancelled { key }) => self.cancelled(key),
                 HostOutput::Event(HostEvent::Opened { .. } | HostEvent::Notification { .. })
                 | HostOutput::Notice(_) => {}
@@ -157,11 +157,11 @@ impl Demo {
         }
     }
 
-    fn request(&mut self, request: HostRequest) {
+    fn request(&mut self, request: &HostRequest) {
         let key = request.key;
         let begun = match request.method.as_str() {
-            "tools/call" => offers::call(&request),
-            _ => offers::answer(&request).map(Begun::Done),
+            "tools/call" => offers::call(request),
+            _ => offers::answer(request).map(Begun::Done),
         };
         match begun {
             Ok(Begun::Done(result)) => self.session.finish(clock::now(), key, Ok(result)),

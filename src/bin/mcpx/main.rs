@@ -22,6 +22,9 @@ mod waiting;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(ended) = serve::handed_over(std::env::args_os().skip(1)) {
+        return output::end(ended);
+    }
     let matches = match cli::tree().try_get_matches() {
         Ok(matches) => matches,
         Err(message) => return output::usage(&message),

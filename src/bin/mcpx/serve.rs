@@ -5,6 +5,8 @@
 
 mod relay;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,12 +17,15 @@ use mcpx::protocol::jsonrpc::RawJson;
 use mcpx::protocol::model::implementation::Implementation;
 use mcpx::protocol::session::backoff::Backoff;
 use mcpx::protocol::session::shim::{ShimConfig, ShimSession};
-use mcpx::settings::Settings;
+use mcpx::settings::places::Places;
+use mcpx::settings::typed::{LinkSettings, ShimSettings};
 use mcpx::transport::Link;
 use mcpx::transport::autostart::{Autostart, StartFailed};
 use mcpx::transport::http::control_call::{CallFailed, attach};
 use mcpx::transport::link::LinkLimits;
+use mcpx::transport::process;
 use mcpx::transport::stdio::own;
+use serde::{Deserialize, Serialize};
 
 use self::relay::{DialFailed, Rules, Wanted};
 use crate::commands;
@@ -32,43 +37,84 @@ use crate::setup::{self, Setup};
 const HOW_TO_START: &str =
     "`mcpx daemon` starts it and shows what is wrong; `mcpx doctor` looks further.";
 
-/// See the module.
-pub(crate) fn run(setup: &Setup, arguments: &ArgMatches) -> Outcome {
-    let settings = setup.load_leniently()?;
-    let project = setup::project(arguments.get_one("project"));
-    let dialer = Arc::new(Dialer {
-        autostart: setup.autostart(&settings),
-        may_start: settings.shim.autostart,
-        limit: settings.shim.start,
-        link: link_limits(&settings),
-        project,
-    });
-    commands::runtime()?.block_on(Box::pin(serve(&settings, dialer)))
+/// The argument that hands a shim over to its second image; the rest is its [`Handover`] as JSON.
+const HANDOVER: &str = "--handed-over";
+
+/// Everything a shim needs to know.
+#[derive(Debug, Serialize, Deserialize)]
+struct Handover {
+    program: PathBuf,
+    file: Option<PathBuf>,
+    places: Places,
+    project: Option<String>,
+    shim: ShimSettings,
+    link: LinkSettings,
 }
 
-async fn serve(settings: &Settings, dialer: Arc<Dialer>) -> Outcome {
+/// Reads arguments and configuration, then starts over without them. A host may run dozens of shims:
+/// what reading needed (most of this program's text, once touched) is not to stay in each.
+pub(crate) fn run(setup: &Setup, arguments: &ArgMatches) -> Outcome {
+    let settings = setup.load_leniently()?;
+    let handover = Handover {
+        program: setup.program.clone(),
+        file: setup.file.clone(),
+        places: setup.places.clone(),
+        project: setup::project(arguments.get_one("project")),
+        shim: settings.shim,
+        link: settings.link,
+    };
+    // Paths that are no Unicode have no JSON form; then this image goes on by itself.
+    if let Ok(text) = serde_json::to_string(&handover) {
+        let args = ["serve".into(), HANDOVER.into(), text.into()];
+        let error = process::become_again(&setup.program, &args);
+        output::remark(&format!("mcpx: a smaller image of the shim could not be started: {error}"));
+    }
+    relay(&handover)
+}
+
+/// The second image's part, where these arguments are for it.
+pub(crate) fn handed_over(mut arguments: impl Iterator<Item = OsString>) -> Option<Outcome> {
+    let ours = arguments.next()? == "serve" && arguments.next()? == HANDOVER;
+    let text = arguments.next().filter(|_| ours)?;
+    let handover = serde_json::from_slice(text.as_encoded_bytes());
+    Some(
+        handover
+            .map_err(|error| Ended::Usage(format!("{HANDOVER}: {error}")))
+            .and_then(|handover| relay(&handover)),
+    )
+}
+
+fn relay(handover: &Handover) -> Outcome {
+    let Handover { program, file, places, project, shim, link } = handover;
+    let dialer = Arc::new(Dialer {
+        autostart: setup::autostart(program, places, file.as_deref(), shim),
+        may_start: shim.autostart,
+        limit: shim.start,
+        link: LinkLimits { max_frame: link.max_frame, write_queue: link.write_queue },
+        project: project.clone(),
+    });
+    commands::runtime()?.block_on(Box::pin(serve(shim, dialer)))
+}
+
+async fn serve(settings: &ShimSettings, dialer: Arc<Dialer>) -> Outcome {
     let host = own::link(dialer.link)
         .map_err(|error| Ended::Failed(format!("stdin and stdout cannot be used: {error}")))?;
     let session = ShimSession::new(ShimConfig {
-        grace: settings.shim.grace,
-        hold_frames: settings.shim.hold_frames,
-        hold_bytes: settings.shim.hold_bytes,
+        grace: settings.grace,
+        hold_frames: settings.hold_frames,
+        hold_bytes: settings.hold_bytes,
         info: own_info(),
         how_to_start: HOW_TO_START.to_owned(),
     });
     let rules = Rules {
-        backoff: Backoff { step: settings.shim.redial_step, max: settings.shim.redial_max },
-        end_grace: settings.shim.end_grace,
+        backoff: Backoff { step: settings.redial_step, max: settings.redial_max },
+        end_grace: settings.end_grace,
         max_frame: dialer.link.max_frame,
-        backlog: settings.shim.hold_frames,
+        backlog: settings.hold_frames,
     };
     let dial = |wanted| Box::pin(Arc::clone(&dialer).dial(wanted));
     relay::run(host, session, rules, dial, |text| output::remark(&format!("mcpx: {text}"))).await;
     Ok(())
-}
-
-fn link_limits(settings: &Settings) -> LinkLimits {
-    LinkLimits { max_frame: settings.link.max_frame, write_queue: settings.link.write_queue }
 }
 
 fn own_info() -> RawJson {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mcpx::settings::places::Places;
+use mcpx::settings::typed::ShimSettings;
 use mcpx::settings::{Loaded, Mistake, Settings, Sources, runtime};
 use mcpx::transport::autostart::Autostart;
 use mcpx::transport::store::statefile;
@@ -24,7 +25,7 @@ pub(crate) struct Setup {
     /// `NO_COLOR` is set.
     pub(crate) plain: bool,
     /// `--config` or `MCPX_CONFIG`, absolute.
-    file: Option<PathBuf>,
+    pub(crate) file: Option<PathBuf>,
 }
 
 impl Setup {
@@ -66,23 +67,33 @@ impl Setup {
 
     /// How a daemon is started from here.
     pub(crate) fn autostart(&self, settings: &Settings) -> Autostart {
-        let mut args: Vec<OsString> = vec!["daemon".into(), "--detached".into()];
-        if let Some(file) = &self.file {
-            args.extend(["--config".into(), file.into()]);
-        }
-        Autostart {
-            program: self.program.clone(),
-            args,
-            variables: vec![
-                ("MCPX_STATE_DIR", self.places.state.clone()),
-                ("MCPX_RUNTIME_DIR", self.places.runtime.clone()),
-            ],
-            socket: self.socket(),
-            runtime: self.places.runtime.clone(),
-            log: self.places.daemon_log(),
-            timeout: settings.shim.start,
-            step: settings.shim.redial_step,
-        }
+        autostart(&self.program, &self.places, self.file.as_deref(), &settings.shim)
+    }
+}
+
+/// How this program is started as a daemon; `file` is `--config`.
+pub(crate) fn autostart(
+    program: &Path,
+    places: &Places,
+    file: Option<&Path>,
+    settings: &ShimSettings,
+) -> Autostart {
+    let mut args: Vec<OsString> = vec!["daemon".into(), "--detached".into()];
+    if let Some(file) = file {
+        args.extend(["--config".into(), file.into()]);
+    }
+    Autostart {
+        program: program.to_owned(),
+        args,
+        variables: vec![
+            ("MCPX_STATE_DIR", places.state.clone()),
+            ("MCPX_RUNTIME_DIR", places.runtime.clone()),
+        ],
+        socket: socket::path(&places.runtime),
+        runtime: places.runtime.clone(),
+        log: places.daemon_log(),
+        timeout: settings.start,
+        step: settings.redial_step,
     }
 }
 

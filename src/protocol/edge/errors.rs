@@ -10,6 +10,10 @@ pub(super) fn downgrade(revision: Revision, method: &str, error: &RpcError) -> R
     if revision.is_modern() {
         if code == Some(Code::ResourceNotFound) {
             error.code = Code::InvalidParams.number();
+        } else if code == Some(Code::HeaderMismatch) {
+            // Speaks of headers between mcpx and an upstream; the host's own are judged, and
+            // refused, where HTTP is served.
+            error.code = Code::InternalError.number();
         } else if RESERVED_CODES.contains(&error.code) && code.is_none() {
             // A code of another revision or of nobody: this one must not be sent on.
             error.code = Code::InternalError.number();

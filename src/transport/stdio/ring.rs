@@ -133,6 +133,11 @@ impl StderrRing {
         }
     }
 
+    /// Adds one line that did not come from stderr, but belongs to what a reader looks for.
+    pub fn note(&self, line: &str) {
+        self.push(format!("{}\n", line.replace(['\n', '\r'], " ")).as_bytes(), &mut |_| {});
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

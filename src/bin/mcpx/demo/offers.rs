@@ -403,7 +403,8 @@ fn can_be_asked(peer: &Peer) -> bool {
 /// Ties the answer to its question without keeping anything.
 fn state_of(question: &str) -> String {
     let digest = Sha256::digest(question.as_bytes());
-    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    let head = digest.first_chunk().copied().unwrap_or_default();
+    format!("{:032x}", u128::from_be_bytes(head))
 }
 
 /// The result of a question, by what the host said to it; `None` is a refusal to answer at all.

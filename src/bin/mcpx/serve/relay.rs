@@ -69,6 +69,7 @@ pub(crate) async fn run<F>(
         host: reader,
         to_host: Outlet::new("to-host", sender, writer),
         daemon: Daemon::Resting { until: None },
+        dialled_before: false,
         failures: 0,
         told: String::new(),
         end: None,
@@ -84,6 +85,7 @@ struct Relay<F, D, R> {
     host: LinkReader,
     to_host: Outlet,
     daemon: Daemon<F>,
+    dialled_before: bool,
     /// Tries in a row that gave no daemon.
     failures: u32,
     /// The last failure that was remarked, so that it is said once.
@@ -99,7 +101,13 @@ enum Daemon<F> {
     /// Being dialled.
     Dialling { dial: Pin<Box<F>>, start: bool },
     /// There.
-    Attached { reader: LinkReader, outlet: Outlet },
+    Attached(Box<Attached>),
+}
+
+/// A connection to a daemon.
+struct Attached {
+    reader: LinkReader,
+    outlet: Outlet,
 }
 
 enum Event {
@@ -216,24 +224,25 @@ where
         while let Some(output) = self.session.poll_output() {
             match (output, &mut self.daemon) {
                 (ShimOutput::ToHost(frame), _) => self.to_host.send(frame),
-                (ShimOutput::ToDaemon(frame), Daemon::Attached { outlet, .. }) => {
-                    outlet.send(frame);
+                (ShimOutput::ToDaemon(frame), Daemon::Attached(there)) => {
+                    there.outlet.send(frame);
                 }
-                (ShimOutput::CloseOurSide, Daemon::Attached { outlet, .. }) => outlet.close(),
+                (ShimOutput::CloseOurSide, Daemon::Attached(there)) => there.outlet.close(),
                 (ShimOutput::Notice(notice), _) => (self.remark)(&notice.text),
                 // The session sends only while it is attached.
                 (ShimOutput::ToDaemon(_) | ShimOutput::CloseOurSide, _) => {}
             }
         }
         self.to_host.flush();
-        if let Daemon::Attached { outlet, .. } = &mut self.daemon {
-            outlet.flush();
+        if let Daemon::Attached(there) = &mut self.daemon {
+            there.outlet.flush();
         }
     }
 
     fn start_dialling(&mut self) {
         // The first daemon is wanted in any case: the host starts us to use it.
-        let start = self.session.view().is_none() || self.session.open_requests() > 0;
+        let first = !std::mem::replace(&mut self.dialled_before, true);
+        let start = first || self.session.open_requests() > 0;
         let wanted = Wanted { view: self.session.view().map(str::to_owned), start };
         self.daemon = Daemon::Dialling { dial: (self.dial)(wanted), start };
     }
@@ -242,31 +251,32 @@ where
         match dialled {
             Ok(Link { reader, sender, writer }) => {
                 let outlet = Outlet::new("to-daemon", sender, writer);
-                self.daemon = Daemon::Attached { reader, outlet };
+                self.daemon = Daemon::Attached(Box::new(Attached { reader, outlet }));
                 self.session.handle_attached(now);
             }
             Err(failed) => {
                 let started = matches!(self.daemon, Daemon::Dialling { start: true, .. });
                 let waiting = self.session.open_requests() > 0;
-                if waiting && failed.text != self.told {
+                // What began to wait during a dial that was to start nothing gets one that is.
+                let again = waiting && !started;
+                if waiting && !again && failed.text != self.told {
                     (self.remark)(&failed.text);
                     self.told.clone_from(&failed.text);
                 }
-                if failed.lasting {
+                if failed.lasting && !again {
                     self.session.handle_unreachable(&failed.text);
                 }
-                // What began to wait during a dial that was to start nothing gets one that is.
-                self.rest(now, waiting && !started);
+                self.rest(now, again);
             }
         }
     }
 
     fn lost(&mut self, now: Instant) {
         let old = std::mem::replace(&mut self.daemon, Daemon::Resting { until: None });
-        if let Daemon::Attached { outlet, .. } = old {
+        if let Daemon::Attached(there) = old {
             // Stopped first, so that the count stays what it is.
-            outlet.writer.abort();
-            self.session.handle_lost_after(now, outlet.sender.frames_begun());
+            there.outlet.writer.abort();
+            self.session.handle_lost_after(now, there.outlet.sender.frames_begun());
         }
         self.rest(now, self.failures == 0);
     }
@@ -288,7 +298,8 @@ impl<F: Future<Output = Result<Link, DialFailed>>> Daemon<F> {
                 Event::Rested
             }
             Self::Dialling { dial, .. } => Event::Dialled(dial.await),
-            Self::Attached { reader, outlet } => {
+            Self::Attached(there) => {
+                let Attached { reader, outlet } = &mut **there;
                 let full = !outlet.backlog.is_empty();
                 tokio::select! {
                     event = reader.next(), if may_read => Event::Daemon(event),
@@ -302,7 +313,7 @@ impl<F: Future<Output = Result<Link, DialFailed>>> Daemon<F> {
     /// Whether another frame for it may be read from the host. While it is away the session bounds
     /// what waits.
     fn has_room(&self) -> bool {
-        !matches!(self, Self::Attached { outlet, .. } if !outlet.backlog.is_empty())
+        !matches!(self, Self::Attached(there) if !there.outlet.backlog.is_empty())
     }
 
     /// Something waits for it now: no more resting.

@@ -223,7 +223,7 @@ impl ShimSession {
         for (id, call) in open {
             let again = call.kind.is_safe() || call.link_frame > frames_begun;
             for _ in 0..call.times {
-                if call.kind == Kind::Ping {
+                if call.kind == Kind::Ping && !call.modern {
                     self.answer_ping(&id);
                 } else if again {
                     self.hold(now, call.frame.clone());
@@ -344,6 +344,11 @@ impl ShimSession {
             (None, Some(id)) if head.is_response() => {
                 let known = self.asked.iter().position(|asked| *asked == id);
                 known.map(|at| self.asked.swap_remove(at)).is_some()
+            }
+            // No message at all, but the daemon answers its id with an error.
+            (None, Some(id)) => {
+                self.note_request(message, b"", id, head.params);
+                true
             }
             _ => true,
         }
@@ -475,7 +480,10 @@ impl ShimSession {
         let head = scan::head(&message);
         let id = head.id.and_then(read_id);
         match (head.method, &id) {
-            (Some(method), Some(id)) if scan::unquoted(method) == b"ping" => {
+            // A modern ping is no method any more (H-25): the daemon says so.
+            (Some(method), Some(id))
+                if scan::unquoted(method) == b"ping" && !is_modern(head.params) =>
+            {
                 self.answer_ping(id);
                 return;
             }
@@ -497,7 +505,7 @@ impl ShimSession {
                 return;
             }
             // Answers and progress for a daemon that is gone.
-            (None, Some(_)) => return,
+            (None, Some(_)) if head.is_response() => return,
             (Some(_), None) if head.method_is("notifications/progress") => return,
             _ => {}
         }

@@ -5,7 +5,9 @@ use std::time::Instant;
 use super::opening::bare_params;
 use super::{Asked, Call, Phase, UpstreamEvent, UpstreamSession};
 use crate::protocol::edge::{self, keys};
-use crate::protocol::jsonrpc::{Id, Message, Method, Notification, RawJson, Request, scan};
+use crate::protocol::jsonrpc::{
+    Id, Message, Method, Notification, RawJson, Request, salvage_cut_id, scan,
+};
 use crate::protocol::session::pending::{CallSink, Entry, Struck};
 use crate::protocol::session::timers::{Timer, after};
 use crate::protocol::session::{Answer, Limit};
@@ -168,8 +170,11 @@ impl<S: CallSink> UpstreamSession<S> {
     /// The upstream sent a frame beyond the link's limit: if a single call is in flight it ends with
     /// `TooLarge`; otherwise the head of the frame tells which (F08).
     pub fn handle_too_large(&mut self, now: Instant, head: &Bytes, bytes: usize, limit: usize) {
+        // Some servers write the id last: it stands in the kept end of the frame then.
+        let last = salvage_cut_id(head).and_then(|id| id.as_u64());
         let head = scan::head(head);
         let id = head.id.and_then(|raw| std::str::from_utf8(raw).ok()?.parse::<u64>().ok());
+        let id = id.or(last);
         // A request or notification of its own answers nobody.
         let ours = id.filter(|_| head.method.is_none());
         let size = format!("a frame of {bytes} bytes, beyond the link's limit of {limit}");

@@ -40,6 +40,9 @@ enum Oddity {
 /// How much of a line a notice quotes.
 const SAMPLE: usize = 120;
 
+/// How many places in a line that look like the beginning of an object are tried.
+const SALVAGE_TRIES: usize = 8;
+
 fn sample(frame: &[u8]) -> String {
     let head = frame.get(..SAMPLE).unwrap_or(frame);
     let more = if head.len() < frame.len() { "…" } else { "" };
@@ -244,17 +247,22 @@ impl<S: CallSink> UpstreamSession<S> {
     /// Noise glued before a frame: taken only if the rest of the line is an answer waited for
     /// (product.md 8).
     fn salvage(&self, frame: &Bytes) -> Option<Message> {
-        const START: &[u8] = b"{\"jsonrpc\"";
-        let at = memchr::memmem::find(frame, START)?;
-        let Ok(Incoming::One(message)) = parse(&frame.slice(at..)) else { return None };
-        let Message::Response(Response { id: Some(id), .. }) = &message else { return None };
-        id.as_u64().filter(|id| self.is_waiting(*id))?;
-        Some(message)
+        // Which member comes first is each SDK's own affair. An object inside the frame does not
+        // parse to the end of the line, so only the frame itself can be taken.
+        memchr::memmem::find_iter(frame, b"{\"").take(SALVAGE_TRIES).find_map(|at| {
+            let Ok(Incoming::One(message)) = parse(&frame.slice(at..)) else { return None };
+            let Message::Response(Response { id: Some(id), .. }) = &message else { return None };
+            id.as_u64().filter(|id| self.is_waiting(*id))?;
+            Some(message)
+        })
     }
 
     /// Counted, told once a kind with a sample, never answered.
     fn noise_seen(&mut self, kind: Oddity, frame: &[u8]) {
         self.inbound.noise += 1;
+        let head = frame.get(..SAMPLE).unwrap_or(frame);
+        let line = String::from_utf8_lossy(head).trim_end().to_owned();
+        self.out.event(UpstreamEvent::Noise(line));
         self.tell(kind, || {
             let what = match kind {
                 Oddity::NotJson => "lines that are no JSON",

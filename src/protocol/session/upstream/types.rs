@@ -168,6 +168,8 @@ pub enum UpstreamEvent {
     ToolsChanged,
     /// The upstream logged a line by `notifications/message`; raw parameters.
     Log(RawJson),
+    /// A line on its standard output that is no message, for its log (F04); the head of it.
+    Noise(String),
     /// It did not answer a liveness check within its limit (P-13): restart it.
     Wedged(Limit),
 }

@@ -157,10 +157,11 @@ impl World {
     fn dialled(&mut self, wanted: Wanted) -> Found {
         let start = wanted.start;
         self.dials.push(wanted);
-        if !self.up && start {
-            if let Some(why) = self.broken {
-                return Err(DialFailed { text: why.to_owned(), lasting: true });
-            }
+        if !self.up
+            && start
+            && let Some(why) = self.broken
+        {
+            return Err(DialFailed { text: why.to_owned(), lasting: true });
         }
         if !self.up {
             return Err(DialFailed { text: "no daemon listens".to_owned(), lasting: false });
