@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::protocol::jsonrpc::Id;
+use crate::protocol::jsonrpc::{Id, scan};
 use crate::protocol::session::Limit;
 use crate::protocol::session::timers::after;
 
@@ -50,9 +50,12 @@ impl Held {
         Ok(())
     }
 
-    /// Takes out the request with this id: its host gave it up.
+    /// Takes out the request with this id: its host gave it up. `initialize` cannot be cancelled.
     pub(super) fn remove(&mut self, id: &Id) {
-        self.queue.retain(|waiting| waiting.id.as_ref() != Some(id));
+        let stays = |waiting: &Waiting| {
+            waiting.id.as_ref() != Some(id) || scan::head(&waiting.frame).method_is("initialize")
+        };
+        self.queue.retain(stays);
         self.bytes = self.queue.iter().map(|waiting| waiting.frame.len()).sum();
     }
 

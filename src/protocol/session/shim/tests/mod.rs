@@ -394,6 +394,12 @@ fn f36_cancels() {
     rig.host(&cancel("0"));
     rig.daemon(INITIALIZED);
     assert_eq!(rig.host_got().len(), 1);
+    // Also where both came before the first daemon was there.
+    let mut rig = Rig::new();
+    rig.host(INITIALIZE);
+    rig.host(&cancel("0"));
+    rig.attach();
+    assert_eq!(rig.daemon_got(), [INITIALIZE]);
 }
 
 /// A ping is answered by whoever is there.
