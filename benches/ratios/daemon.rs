@@ -156,7 +156,7 @@ impl Daemon<'_> {
         write!(
             socket,
             "GET /v1/attach HTTP/1.1\r\nHost: mcpx\r\nConnection: Upgrade\r\n\
-             Upgrade: mcpx-attach\r\nMcpx-Attach-Version: 1\r\nMcpx-Project: {}\r\n\r\n",
+             Upgrade: mcpx-attach\r\nx-mcpx-attach: 1\r\nx-mcpx-project: {}\r\n\r\n",
             self.home.join("cwd").display(),
         )?;
         let head = read_head(&mut socket)?;

@@ -322,8 +322,9 @@ impl HostState {
             listed: Arc::clone(&self.listed),
         };
         let guard = match receiver {
-            None => spawn_guarded(run(context, work, report)),
-            Some(notes) => spawn_guarded(run_with_progress(context, work, report, notes)),
+            // Boxed at once: starting a task moves its future several times.
+            None => spawn_guarded(Box::pin(run(context, work, report))),
+            Some(notes) => spawn_guarded(Box::pin(run_with_progress(context, work, report, notes))),
         };
         self.requests.insert(key, guard);
     }

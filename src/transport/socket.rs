@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::{Pid, Uid};
 use tokio::net::{UnixListener, UnixStream};
 
@@ -19,8 +20,18 @@ use super::store::statefile;
 const SOCKET: &str = "control.sock";
 /// The name of the lock file in it.
 const LOCK: &str = "daemon.lock";
+/// Bytes on their way between shim and daemon, asked of the kernel for each side: a message of a
+/// megabyte then takes one turn of the other side and not six. The kernel gives at most
+/// `net.core.wmem_max`, and takes memory only for what is on its way.
+const IN_TRANSIT: usize = 1024 * 1024;
 /// Longest socket path that every system takes (`sun_path` is 104 bytes on some, 108 on Linux).
 const LONGEST: usize = 103;
+
+/// Gives the sending side of an attach stream room for large messages.
+pub(super) fn widen(stream: &UnixStream) {
+    // Without it large messages are slower, and nothing else.
+    let _ = setsockopt(stream, sockopt::SndBuf, &IN_TRANSIT);
+}
 
 /// Why there is no control socket.
 #[derive(Debug, thiserror::Error)]

@@ -35,7 +35,7 @@ async fn prepare(context: &Context, caller: &Caller, params: &Object) -> Result<
     let mut server = find()?;
     if server.listing == Listing::Never {
         // Nobody has asked this server for its tools yet; the call needs their names and hints.
-        let listed = context.upstreams.list_now(caller, &server.def.key).await;
+        let listed = Box::pin(context.upstreams.list_now(caller, &server.def.key)).await;
         listed.map_err(|refused| Told::from(refused).as_tool_result())?;
         server = find()?;
     }

@@ -75,10 +75,11 @@ pub(crate) struct Request {
     pub(crate) listed: Arc<Listed>,
 }
 
-/// Answers one request.
+/// Answers one request. What is not a call of a tool is boxed, here and in [`tools::call`], so that
+/// a call's task does not carry the room of everything else a host can ask.
 pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
     match request.method.as_str() {
-        "tools/list" => tools::list(context, &request).await,
+        "tools/list" => Box::pin(tools::list(context, &request)).await,
         "tools/call" => tools::call(context, request).await,
         other => {
             let text = format!("mcpx has no method `{other}`");

@@ -81,35 +81,53 @@ pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
 
 /// Calls one of mcpx's own tools, or an upstream's under its exposed name.
 pub(super) async fn call(context: &Context, request: Request) -> Outcome {
-    let params =
-        Object::read(&request.params).map_err(|_| malformed("params must be an object"))?;
-    let name = params.get_str("name").ok_or_else(|| malformed("tools/call needs a `name`"))?;
+    let member = |key| request.params.member(key);
+    let name = member("name").and_then(|name| name.text());
+    let name = name.ok_or_else(|| malformed("tools/call needs a `name`"))?;
     let settings = context.settings();
     let view = context.catalog.view(&settings.expose);
-    let arguments = params.get("arguments");
     if shows_core(&settings, &view) && core_tools::find(&name).is_some() {
         return match name.as_str() {
-            "mcpx_namespaces" => Ok(namespaces::answer(context, &request.caller, arguments).await),
-            "mcpx_status" => Ok(status::answer(context, arguments).await),
-            _ => call_tool::answer(context, request, &params).await,
+            "mcpx_namespaces" => {
+                let arguments = member("arguments");
+                Ok(Box::pin(namespaces::answer(context, &request.caller, arguments.as_ref())).await)
+            }
+            "mcpx_status" => {
+                Ok(Box::pin(status::answer(context, member("arguments").as_ref())).await)
+            }
+            _ => {
+                let params = Object::read_or_empty(Some(&request.params));
+                Box::pin(call_tool::answer(context, request, &params)).await
+            }
         };
     }
     if settings.expose.ops
         && let Some(op) = op_tools::find(&name)
     {
-        return Ok(op_tools::answer(context, op, arguments).await);
+        let arguments = member("arguments");
+        return Ok(Box::pin(op_tools::answer(context, op, arguments.as_ref())).await);
     }
+    let unlisted;
     let entry = match view.find(&name) {
-        Some(entry) => entry.clone(),
-        None => match find_unlisted(context, &request.caller, &name).await? {
-            Ok(entry) => entry,
+        Some(entry) => entry,
+        None => match Box::pin(find_unlisted(context, &request.caller, &name)).await? {
+            Ok(entry) => {
+                unlisted = entry;
+                &unlisted
+            }
             Err(told) => return Ok(told.as_tool_result()),
         },
     };
-    let mut upstream = params.clone();
-    upstream.set("name", RawJson::write(&entry.tool.name));
+    // Under its own name the tool gets the parameters as they came.
+    let upstream = if name == entry.tool.name {
+        request.params.clone()
+    } else {
+        let mut params = Object::read_or_empty(Some(&request.params));
+        params.set("name", RawJson::write(&entry.tool.name));
+        params.write()
+    };
     let key: Arc<str> = Arc::from(entry.server.def.key.as_str());
-    match upstream_call(context, request, key, &entry.tool, upstream.write()).await {
+    match upstream_call(context, request, key, &entry.tool, upstream).await {
         Ok(outcome) => outcome,
         Err(told) => Ok(told.as_tool_result()),
     }

@@ -29,7 +29,8 @@ pub async fn call(shared: &Shared, want: CallWant) -> Result<Answer, Refused> {
         let _scope = CallScope::of(&server, &key);
         let leased = match server.routes.find(&key).and_then(|route| leased_now(&route)) {
             Some(leased) => Some(leased),
-            None => find_route(&server, &key, &want, &settings.pool).await?,
+            // Boxed: waiting is rare, and a call's task need not have room for it.
+            None => Box::pin(find_route(&server, &key, &want, &settings.pool)).await?,
         };
         let answer = match leased {
             Some((id, lease)) => send(id, lease, &want, &settings).await,

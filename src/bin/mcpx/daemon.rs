@@ -75,9 +75,14 @@ fn log() {
         .init();
 }
 
+/// With one worker there is no other to be woken and nothing is shared between threads, so the tasks
+/// of a call run one behind the other on the first thread.
 fn runtime(workers: usize) -> Result<tokio::runtime::Runtime, Ended> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if workers > 0 {
+    let mut builder = match workers {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    if workers > 1 {
         builder.worker_threads(workers);
     }
     builder

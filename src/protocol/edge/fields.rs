@@ -136,6 +136,12 @@ fn foreign(shape: Shape, revision: Revision) -> impl Iterator<Item = &'static st
         .map(|Field(_, name, _, _)| *name)
 }
 
+/// Whether the member `name` may have to go from `shape`, or something in it.
+pub(super) fn is_foreign(shape: Shape, revision: Revision, name: &[u8]) -> bool {
+    foreign(shape, revision).any(|known| known.as_bytes() == name)
+        || parts(shape).any(|Part(_, known, _, _)| known.as_bytes() == name)
+}
+
 fn parts(shape: Shape) -> impl Iterator<Item = &'static Part> {
     PARTS.iter().filter(move |Part(outer, ..)| *outer == shape)
 }

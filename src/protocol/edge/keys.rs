@@ -31,11 +31,9 @@ macro_rules! finders {
 
 finders! {
     META = "_meta\"";
-    RESULT_TYPE = "resultType\"";
-    STRUCTURED = "structuredContent\"";
     OUTPUT_SCHEMA = "outputSchema\"";
     RESOURCE_LINK = "resource_link\"";
     AUDIO = "audio\"";
-    TTL = "ttlMs\"";
-    SCOPE = "cacheScope\"";
+    ICONS = "icons\"";
+    LAST_MODIFIED = "lastModified\"";
 }

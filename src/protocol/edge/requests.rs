@@ -3,12 +3,12 @@
 
 use bytes::{BufMut, BytesMut};
 
-use super::fields::{Shape, foreign_names, spell_open};
+use super::fields::{Shape, is_foreign, spell_open};
 use super::keys::{
-    CLIENT_CAPABILITIES, CLIENT_INFO, ENVELOPE, LOG_LEVEL, META, PROGRESS_TOKEN, PROTOCOL_VERSION,
+    CLIENT_CAPABILITIES, CLIENT_INFO, ENVELOPE, LOG_LEVEL, PROGRESS_TOKEN, PROTOCOL_VERSION,
 };
 use super::{Envelope, Lifted, LogLevel};
-use crate::protocol::jsonrpc::skim::has_escaped_ascii;
+use crate::protocol::jsonrpc::skim::has_member;
 use crate::protocol::jsonrpc::{Code, Object, RawJson, RpcError};
 use crate::protocol::revision::Revision;
 
@@ -20,7 +20,7 @@ pub(super) fn lift(params: Option<&RawJson>) -> Result<Lifted, RpcError> {
     if !params.is_object() {
         return Err(RpcError::new(Code::InvalidParams, "`params` must be an object"));
     }
-    if !META.may_be_in(params.as_bytes()) {
+    if !has_meta(params) {
         return Ok(Lifted::plain(params.clone()));
     }
     let mut object = Object::read_or_empty(Some(params));
@@ -42,13 +42,18 @@ pub(super) fn lift(params: Option<&RawJson>) -> Result<Lifted, RpcError> {
 
 /// See [`super::read_envelope`].
 pub(super) fn read_envelope(params: Option<&RawJson>) -> Result<Option<Envelope>, RpcError> {
-    let Some(params) = params.filter(|params| META.may_be_in(params.as_bytes())) else {
+    let Some(params) = params.filter(|params| has_meta(params)) else {
         return Ok(None);
     };
     match params.member("_meta").as_ref().map(Object::read) {
         Some(Ok(meta)) => envelope(&meta),
         _ => Ok(None),
     }
+}
+
+/// Whether it may have a `_meta`.
+fn has_meta(params: &RawJson) -> bool {
+    has_member(params.as_bytes(), |name, _| name == b"_meta")
 }
 
 fn envelope(meta: &Object) -> Result<Option<Envelope>, RpcError> {
@@ -127,16 +132,14 @@ pub(super) fn downgrade(
 ) -> RawJson {
     let text = params.as_bytes();
     let shape = shape(method);
-    let may_change = shape.is_some_and(|shape| {
-        has_escaped_ascii(text)
-            || foreign_names(shape, revision)
-                .iter()
-                .any(|name| memchr::memmem::find(text, name.as_bytes()).is_some())
+    let may_change = has_member(text, |name, _| {
+        (!meta.is_empty() && name == b"_meta")
+            || shape.is_some_and(|shape| is_foreign(shape, revision, name))
     });
     if !may_change && meta.is_empty() {
         return params.clone();
     }
-    if !may_change && params.is_object() && !META.may_be_in(text) {
+    if !may_change && params.is_object() {
         return splice_meta(text, meta);
     }
     let mut object = Object::read_or_empty(Some(params));

@@ -4,11 +4,9 @@ use bytes::{BufMut, BytesMut};
 
 use super::content;
 use super::fields::{Shape, foreign_names, spell, spell_each};
-use super::keys::{
-    AUDIO, META, OUTPUT_SCHEMA, RESOURCE_LINK, RESULT_TYPE, SCOPE, SERVER_INFO, STRUCTURED, TTL,
-};
+use super::keys::{AUDIO, ICONS, LAST_MODIFIED, META, OUTPUT_SCHEMA, RESOURCE_LINK, SERVER_INFO};
 use super::methods::is_cacheable;
-use crate::protocol::jsonrpc::skim::has_escaped_ascii;
+use crate::protocol::jsonrpc::skim::{has_escaped_ascii, has_member};
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::revision::Revision;
 
@@ -51,36 +49,25 @@ pub(super) fn downgrade(
         return result.clone();
     }
     let text = result.as_bytes();
-    // A key may hide behind escapes; that is looked for once, and then everything is opened.
-    let escaped = has_escaped_ascii(text);
     let body = body(method);
-    let body_changes = escaped || body_may_change(revision, body, text);
     let hints = is_cacheable(method);
+    let items = items_may_change(revision, body, text);
+    if !items && !own_may_change(revision, body, hints, text) {
+        return if revision.is_modern() { splice_stamp(text, own_info) } else { result.clone() };
+    }
+    let mut object = Object::read_or_empty(Some(result));
+    let mut changed = items && spell_items(revision, body, &mut object);
+    changed |= body == Body::Call && structured(revision, &mut object);
     if revision.is_modern() {
-        let stamped = escaped || META.is_in(text) || RESULT_TYPE.is_in(text);
-        if !body_changes && !stamped && !hints {
-            return splice_stamp(text, own_info);
-        }
-        let mut object = Object::read_or_empty(Some(result));
-        spell_body(revision, body, &mut object);
         stamp(&mut object, hints, own_info);
         return object.write();
     }
-    // A newest-shape result that came from a modern upstream has a `resultType` (`lift` sees to it),
-    // so where there is none there is no identity to take out, either.
-    let envelope_changes =
-        escaped || RESULT_TYPE.is_in(text) || (hints && (TTL.is_in(text) || SCOPE.is_in(text)));
-    if !body_changes && !envelope_changes {
-        return result.clone();
-    }
-    let mut object = Object::read_or_empty(Some(result));
-    let changed = spell_body(revision, body, &mut object) | unstamp(&mut object, hints);
-    if changed { object.write() } else { result.clone() }
+    if unstamp(&mut object, hints) || changed { object.write() } else { result.clone() }
 }
 
 /// See [`super::lift_result`].
 pub(super) fn lift(revision: Revision, result: RawJson) -> RawJson {
-    let named = RESULT_TYPE.is_in(result.as_bytes());
+    let named = has_member(result.as_bytes(), |name, _| name == b"resultType");
     if named == revision.is_modern() {
         return result;
     }
@@ -96,52 +83,59 @@ pub(super) fn lift(revision: Revision, result: RawJson) -> RawJson {
     }
 }
 
-/// Whether the body of a result may have to be opened; a wrong `true` costs time only.
-fn body_may_change(revision: Revision, body: Body, text: &[u8]) -> bool {
-    let any = |names: &[&str]| {
-        names.iter().any(|name| memchr::memmem::find(text, name.as_bytes()).is_some())
-    };
+/// Whether a member of the result itself may have to go or change. A wrong `true` costs time only,
+/// here and below.
+fn own_may_change(revision: Revision, body: Body, hints: bool, text: &[u8]) -> bool {
+    let modern = revision.is_modern();
+    if modern && hints {
+        return true;
+    }
+    has_member(text, |name, value| match name {
+        // A newest-shape result that came from a modern upstream has one (`lift` sees to it), so
+        // that for a legacy host where there is none there is no identity to take out, either.
+        b"resultType" => true,
+        b"_meta" => modern,
+        b"ttlMs" | b"cacheScope" => hints && !modern,
+        b"structuredContent" if body == Body::Call && !modern => {
+            revision < Revision::V2025_06_18 || value.first() != Some(&b'{')
+        }
+        _ => false,
+    })
+}
+
+/// Whether a content block or an item of a list may have to change. Their names are looked for in
+/// all of the text; one may hide behind escapes, and then everything is opened.
+fn items_may_change(revision: Revision, body: Body, text: &[u8]) -> bool {
     match body {
         Body::Plain => false,
-        Body::Call | Body::Messages if revision >= Revision::V2025_11_25 => {
-            body == Body::Call && !revision.is_modern() && structured_may_change(text)
-        }
+        Body::Call | Body::Messages if revision >= Revision::V2025_11_25 => false,
         Body::Call | Body::Messages if revision >= Revision::V2025_06_18 => {
-            structured_may_change(text) || (RESOURCE_LINK.is_in(text) && any(&["icons\""]))
+            has_escaped_ascii(text) || (RESOURCE_LINK.is_in(text) && ICONS.is_in(text))
         }
         Body::Call | Body::Messages => {
-            META.is_in(text)
-                || STRUCTURED.is_in(text)
+            has_escaped_ascii(text)
+                || META.is_in(text)
                 || RESOURCE_LINK.is_in(text)
                 || (revision < Revision::V2025_03_26 && AUDIO.is_in(text))
-                || any(&["lastModified\""])
+                || LAST_MODIFIED.is_in(text)
         }
         Body::Items(_, shape) => {
-            any(&foreign_names(shape, revision))
+            has_escaped_ascii(text)
+                || foreign_names(shape, revision)
+                    .iter()
+                    .any(|name| memchr::memmem::find(text, name.as_bytes()).is_some())
                 || (shape == Shape::Tool && !revision.is_modern() && OUTPUT_SCHEMA.is_in(text))
         }
     }
 }
 
-/// Whether a `structuredContent` of another kind than an object may be there.
-fn structured_may_change(text: &[u8]) -> bool {
-    STRUCTURED.find_iter(text).any(|at| {
-        let rest = text.get(at + "structuredContent\"".len()..).unwrap_or_default();
-        let value = rest.trim_ascii_start().strip_prefix(b":").unwrap_or_default();
-        value.trim_ascii_start().first() != Some(&b'{')
-    })
-}
-
-/// Spells the body; says whether anything changed.
-fn spell_body(revision: Revision, body: Body, object: &mut Object) -> bool {
+/// Spells content blocks and the items of lists; says whether anything changed.
+fn spell_items(revision: Revision, body: Body, object: &mut Object) -> bool {
     match body {
         Body::Plain => false,
-        Body::Call => {
-            let changed = replace(object, "content", |list| {
-                spell_each(list, |item| content::block(revision, item))
-            });
-            structured(revision, object) | changed
-        }
+        Body::Call => replace(object, "content", |list| {
+            spell_each(list, |item| content::block(revision, item))
+        }),
         Body::Messages => replace(object, "messages", |list| {
             spell_each(list, |message| {
                 let mut message = Object::read(message).ok()?;

@@ -97,7 +97,19 @@ impl RawJson {
 
     /// The member `key` of an object, as raw text; `None` where there is none or it is no object.
     pub fn member(&self, key: &str) -> Option<Self> {
-        super::Object::read(self).ok()?.get(key).cloned()
+        let text = self.as_bytes();
+        let mut found = None;
+        let mut walk = super::skim::Members::new(text);
+        for member in walk.by_ref() {
+            let name = text.get(member.key.0..member.key.1)?;
+            let inner = name.get(1..name.len() - 1)?;
+            let named = inner == key.as_bytes()
+                || (inner.contains(&b'\\') && text_of(name).as_deref() == Some(key));
+            // The last one counts, as with other JSON readers.
+            found = if named { Some(member.value) } else { found };
+        }
+        let (start, end) = found.filter(|_| walk.is_done())?;
+        Some(Self(self.0.slice(start..end)))
     }
 
     /// The member `key` where it is a string, unescaped.

@@ -46,9 +46,9 @@ pub fn is_error(result: &RawJson) -> bool {
 pub fn append_text(result: &RawJson, text: &str) -> RawJson {
     let Ok(mut object) = Object::read(result) else { return result.clone() };
     let mut blocks: Vec<RawJson> =
-        object.get("content").and_then(|content| content.read().ok()).unwrap_or_default();
+        object.get("content").and_then(RawJson::elements).unwrap_or_default();
     blocks.push(text_block(text));
-    object.set("content", RawJson::write(&blocks));
+    object.set("content", RawJson::array(&blocks));
     object.write()
 }
 
@@ -57,9 +57,9 @@ pub fn append_text(result: &RawJson, text: &str) -> RawJson {
 pub fn with_text_copy(result: RawJson) -> RawJson {
     let Ok(mut object) = Object::read(&result) else { return result };
     let Some(structured) = object.get("structuredContent") else { return result };
-    let has_content = object.get("content").is_some_and(|content| {
-        content.read::<Vec<RawJson>>().is_ok_and(|blocks| !blocks.is_empty())
-    });
+    let has_content = object
+        .get("content")
+        .is_some_and(|content| content.elements().is_some_and(|blocks| !blocks.is_empty()));
     if has_content {
         return result;
     }

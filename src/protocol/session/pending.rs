@@ -299,7 +299,9 @@ pub(super) fn classify(revision: Revision, method: &Method, outcome: Outcome) ->
     }
     if revision.is_modern() {
         match scan::member(result.as_bytes(), "resultType") {
-            None | Some(br#""complete""#) => {}
+            // It has what newest shape asks for.
+            Some(br#""complete""#) => return Answer::Complete(result),
+            None => {}
             Some(br#""input_required""#) => return Answer::InputRequired(result),
             Some(br#""task""#) => return Answer::Task(result),
             Some(other) => {

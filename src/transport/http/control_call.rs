@@ -15,6 +15,7 @@ use tokio::net::UnixStream;
 
 use super::body;
 use crate::transport::link::{Link, LinkLimits};
+use crate::transport::socket::widen;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -176,6 +177,7 @@ pub async fn attach(
         let text = refusal(stream, rest, length).await;
         return Err(CallFailed::NotUpgraded { status, text });
     }
+    widen(&stream);
     let (reader, writer) = stream.into_split();
     Ok(Link::with_head(&rest, reader, writer, limits))
 }

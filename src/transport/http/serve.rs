@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::body::{self, BodyRefused, OutBody};
 use super::{HttpBody, HttpHandler, HttpIn, HttpOut};
 use crate::transport::link::{Link, LinkLimits};
+use crate::transport::socket::widen;
 use crate::transport::task::spawn_named;
 
 /// Limits of one connection.
@@ -106,7 +107,9 @@ async fn become_link(
 ) {
     let Ok(upgraded) = upgrade.await else { return };
     let Ok(parts) = upgraded.downcast::<TokioIo<UnixStream>>() else { return };
-    let (read, write) = parts.io.into_inner().into_split();
+    let stream = parts.io.into_inner();
+    widen(&stream);
+    let (read, write) = stream.into_split();
     then(Link::with_head(&parts.read_buf, read, write, limits));
 }
 
