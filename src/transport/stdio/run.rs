@@ -89,7 +89,7 @@ async fn to_the_end(
 /// there are none.
 fn read_what_waits(stdout: &pipe::Receiver, text: &mut Vec<u8>, most: usize) {
     // As much as a pipe usually holds.
-    let mut chunk = [0; 64 << 10];
+    let mut chunk = vec![0; 64 << 10];
     while text.len() <= most {
         match nix::unistd::read(stdout, &mut chunk) {
             Ok(read @ 1..) => text.extend(chunk.iter().take(read)),

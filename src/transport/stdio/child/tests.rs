@@ -317,11 +317,8 @@ fn run_alone(test: &str) -> bool {
         return false;
     }
     let me = std::env::current_exe().unwrap();
-    let ended = std::process::Command::new(me)
-        .args(["--exact", "--nocapture", test])
-        .env(ALONE, "1")
-        .output()
-        .unwrap();
+    let ended =
+        Command::new(me).args(["--exact", "--nocapture", test]).env(ALONE, "1").output().unwrap();
     let said = String::from_utf8_lossy(&ended.stdout);
     assert!(ended.status.success() && said.contains("1 passed"), "{said}");
     true
