@@ -206,6 +206,7 @@ fn serve(
             link: LinkLimits {
                 max_frame: settings.link.max_frame,
                 write_queue: settings.link.write_queue,
+                write_queue_bytes: settings.link.write_queue_bytes,
             },
         },
         accept_pause: settings.daemon.accept_pause,

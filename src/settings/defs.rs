@@ -302,6 +302,11 @@ pub const DEFS: &[Def] = &[
     restart("link.max_frame", size(KIB, GIB), "Longest message from or to anybody."),
     restart("link.write_queue", count(1, 65_536), "Messages that wait to be written to one peer."),
     restart(
+        "link.write_queue_bytes",
+        size(KIB, GIB),
+        "Bytes of such messages; a single longer message still passes.",
+    ),
+    restart(
         "link.read_credits",
         count(1, 65_536),
         "Messages of one peer that were read and are not yet dealt with.",

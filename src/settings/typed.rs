@@ -45,6 +45,8 @@ pub struct LinkSettings {
     pub max_frame: usize,
     /// `link.write_queue` in frames.
     pub write_queue: usize,
+    /// `link.write_queue_bytes`: bytes of those frames.
+    pub write_queue_bytes: usize,
     /// `link.read_credits`: frames a reader may have handed to its actor that are not yet handled.
     pub read_credits: usize,
 }
@@ -307,6 +309,7 @@ impl Values<'_> {
         LinkSettings {
             max_frame: self.count("link.max_frame"),
             write_queue: self.count("link.write_queue"),
+            write_queue_bytes: self.count("link.write_queue_bytes"),
             read_credits: self.count("link.read_credits"),
         }
     }

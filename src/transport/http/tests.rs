@@ -16,7 +16,8 @@ use crate::transport::link::{Link, LinkEvent, LinkLimits};
 use crate::transport::socket;
 use crate::transport::task::spawn_named;
 
-const LINK: LinkLimits = LinkLimits { max_frame: 1 << 20, write_queue: 8 };
+const LINK: LinkLimits =
+    LinkLimits { max_frame: 1 << 20, write_queue: 8, write_queue_bytes: 1 << 20 };
 
 fn limits() -> ListenLimits {
     ListenLimits {
