@@ -202,6 +202,7 @@ fn serve(
         connections: settings.daemon.control_connections,
         serve: ServeLimits {
             body: settings.daemon.control_body,
+            bodies: settings.daemon.control_bodies,
             headers: settings.daemon.control_headers,
             link: LinkLimits {
                 max_frame: settings.link.max_frame,

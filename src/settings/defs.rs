@@ -315,6 +315,11 @@ pub const DEFS: &[Def] = &[
     restart("control.max_connections", count(1, 1_000_000), "Connections to the control socket."),
     restart("control.max_body", size(KIB, GIB), "Longest body of a control request."),
     restart(
+        "control.body_budget",
+        size(KIB, GIB),
+        "Bytes of all bodies of control requests that are read or worked on; more are refused.",
+    ),
+    restart(
         "control.header_timeout",
         time(MS, HOUR),
         "How long a control connection may take over the head of its request.",
