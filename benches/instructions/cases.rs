@@ -74,7 +74,11 @@ fn frames(repeat: u64) -> usize {
     let frame = Bytes::from(format!("{{\"text\":\"{}\"}}", "x".repeat(189)));
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {
-        let (near, far) = Link::pair(LinkLimits { max_frame: 1 << 20, write_queue: 64 });
+        let (near, far) = Link::pair(LinkLimits {
+            max_frame: 1 << 20,
+            write_queue: 64,
+            write_queue_bytes: 32 << 20,
+        });
         let mut reader = far.reader;
         // The far writer is kept so that the pair stays whole.
         let _far = (far.sender, far.writer);

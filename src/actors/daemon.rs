@@ -202,10 +202,12 @@ fn serve(
         connections: settings.daemon.control_connections,
         serve: ServeLimits {
             body: settings.daemon.control_body,
+            bodies: settings.daemon.control_bodies,
             headers: settings.daemon.control_headers,
             link: LinkLimits {
                 max_frame: settings.link.max_frame,
                 write_queue: settings.link.write_queue,
+                write_queue_bytes: settings.link.write_queue_bytes,
             },
         },
         accept_pause: settings.daemon.accept_pause,

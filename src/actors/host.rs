@@ -106,6 +106,8 @@ pub(crate) struct HostState {
     at_end: bool,
     timer: Timer,
     waiting_for_room: Option<TaskGuard>,
+    /// Credits of frames that were handled; given back while what the host gets has room.
+    withheld: Vec<OwnedSemaphorePermit>,
     _reader: TaskGuard,
     _writer: TaskGuard,
 }
@@ -133,7 +135,7 @@ impl Actor for Host {
         match message {
             HostMsg::Frame { frame, credit } => {
                 state.session.handle_frame(now, &frame);
-                drop(credit);
+                state.withheld.push(credit);
             }
             HostMsg::TooLarge { bytes } => {
                 let limit = state.context.settings().link.max_frame;
@@ -152,7 +154,10 @@ impl Actor for Host {
                 state.session.finish(now, key, outcome);
             }
             HostMsg::Progress { key, params, credit } => {
-                state.session.progress(now, key, &params);
+                // A host that does not read has no use for it, and it would pile up.
+                if state.waiting_for_room.is_none() {
+                    state.session.progress(now, key, &params);
+                }
                 drop(credit);
             }
             HostMsg::ViewChanged { view } => state.view_changed(view),
@@ -216,6 +221,7 @@ impl HostState {
             at_end: false,
             timer: Timer::new(),
             waiting_for_room: None,
+            withheld: Vec::new(),
             _reader: reader,
             _writer: writer,
         };
@@ -251,6 +257,9 @@ impl HostState {
             }
         }
         self.timer.set(&self.me, self.session.poll_deadline(), HostMsg::DeadlineDue);
+        if self.waiting_for_room.is_none() {
+            self.withheld.clear();
+        }
         let idle = self.session.in_flight() == 0 && self.waiting_for_room.is_none();
         if self.at_end && idle {
             // The writer writes what waits, then ends, and with it this actor.

@@ -307,6 +307,11 @@ pub const DEFS: &[Def] = &[
     restart("link.max_frame", size(KIB, GIB), "Longest message from or to anybody."),
     restart("link.write_queue", count(1, 65_536), "Messages that wait to be written to one peer."),
     restart(
+        "link.write_queue_bytes",
+        size(KIB, GIB),
+        "Bytes of such messages; a single longer message still passes.",
+    ),
+    restart(
         "link.read_credits",
         count(1, 65_536),
         "Messages of one peer that were read and are not yet dealt with.",
@@ -314,6 +319,11 @@ pub const DEFS: &[Def] = &[
     // The daemon.
     restart("control.max_connections", count(1, 1_000_000), "Connections to the control socket."),
     restart("control.max_body", size(KIB, GIB), "Longest body of a control request."),
+    restart(
+        "control.body_budget",
+        size(KIB, GIB),
+        "Bytes of all bodies of control requests that are read or worked on; more are refused.",
+    ),
     restart(
         "control.header_timeout",
         time(MS, HOUR),

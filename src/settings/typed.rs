@@ -45,6 +45,8 @@ pub struct LinkSettings {
     pub max_frame: usize,
     /// `link.write_queue` in frames.
     pub write_queue: usize,
+    /// `link.write_queue_bytes`: bytes of those frames.
+    pub write_queue_bytes: usize,
     /// `link.read_credits`: frames a reader may have handed to its actor that are not yet handled.
     pub read_credits: usize,
 }
@@ -193,6 +195,8 @@ pub struct DaemonSettings {
     pub control_connections: usize,
     /// `control.max_body` in bytes.
     pub control_body: usize,
+    /// `control.body_budget` in bytes.
+    pub control_bodies: usize,
     /// `control.header_timeout`: how long a control connection may take over its request head.
     pub control_headers: Duration,
     /// `control.accept_pause`: after the system had no room for one more connection.
@@ -309,6 +313,7 @@ impl Values<'_> {
         LinkSettings {
             max_frame: self.count("link.max_frame"),
             write_queue: self.count("link.write_queue"),
+            write_queue_bytes: self.count("link.write_queue_bytes"),
             read_credits: self.count("link.read_credits"),
         }
     }
@@ -403,6 +408,7 @@ impl Values<'_> {
             events_ring: self.count("events.ring"),
             control_connections: self.count("control.max_connections"),
             control_body: self.count("control.max_body"),
+            control_bodies: self.count("control.body_budget"),
             control_headers: self.time("control.header_timeout"),
             accept_pause: self.time("control.accept_pause"),
             close_grace: self.time("control.close_grace"),
@@ -437,6 +443,7 @@ mod tests {
         assert!(settings.upstream.handshake > settings.process.spawn);
         assert!(settings.link.write_queue >= settings.pool.in_flight);
         assert!(settings.link.write_queue >= settings.host.max_in_flight);
+        assert!(settings.daemon.control_bodies >= settings.daemon.control_body);
         assert!(settings.daemon.control_connections > settings.host.max_connections);
         let ladder = settings.process.drain + settings.process.term;
         assert!(settings.daemon.stop > settings.host.drain + ladder);

@@ -204,7 +204,7 @@ fn helper(
         args,
         env,
         cwd: if cwd.is_dir() { cwd.to_owned() } else { PathBuf::from("/") },
-        link: LinkLimits { max_frame: 0, write_queue: 0 },
+        link: LinkLimits { max_frame: 0, write_queue: 0, write_queue_bytes: 0 },
         // Its last words go into the error, and nowhere else.
         stderr: RingLimits { lines: 8, line_bytes: 512, log_rate: 0 },
     }

@@ -12,7 +12,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
@@ -35,6 +35,9 @@ pub struct LinkLimits {
     pub max_frame: usize,
     /// Frames waiting to be written at most (`link.write_queue`).
     pub write_queue: usize,
+    /// Bytes of such frames (`link.write_queue_bytes`). There is room for one more frame, whatever
+    /// its size, while fewer wait.
+    pub write_queue_bytes: usize,
 }
 
 /// What came from the peer.
@@ -95,10 +98,32 @@ pub struct LinkWriter {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     begun: AtomicU64,
     close: Notify,
+    /// Bytes of the frames that are queued or being written.
+    queued: AtomicUsize,
+    max_queued: usize,
+    /// The bytes have fallen below the limit.
+    drained: Notify,
+}
+
+impl Shared {
+    fn is_full(&self) -> bool {
+        self.queued.load(Ordering::SeqCst) >= self.max_queued
+    }
+
+    fn add(&self, bytes: usize) {
+        self.queued.fetch_add(bytes, Ordering::SeqCst);
+    }
+
+    fn take(&self, bytes: usize) {
+        let before = self.queued.fetch_sub(bytes, Ordering::SeqCst);
+        if before >= self.max_queued && before - bytes < self.max_queued {
+            self.drained.notify_waiters();
+        }
+    }
 }
 
 /// The write queue is full (the peer does not read) or the link is closed.
@@ -130,7 +155,13 @@ impl Link {
         limits: LinkLimits,
     ) -> Self {
         let (queue, receiver) = mpsc::channel(limits.write_queue.max(1));
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared {
+            begun: AtomicU64::new(0),
+            close: Notify::new(),
+            queued: AtomicUsize::new(0),
+            max_queued: limits.write_queue_bytes.max(1),
+            drained: Notify::new(),
+        });
         let mut decoder = LineDecoder::new(limits.max_frame);
         decoder.buffer().extend_from_slice(head);
         Self {
@@ -209,28 +240,55 @@ fn poll_fill(
 }
 
 impl LinkSender {
-    /// Queues a frame; never waits.
+    /// Queues a frame; never waits. Bytes are counted but refuse nothing here: whoever can wait asks
+    /// [`Self::has_room`] first, and what must go out (a cancellation, say) is not held up by size.
     pub fn try_send(&self, frame: Bytes) -> Result<(), SendRefused> {
-        self.queue.try_send(frame).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => SendRefused::Full,
-            mpsc::error::TrySendError::Closed(_) => SendRefused::Closed,
+        let bytes = frame.len();
+        // Before it is in the queue, where the writer may take it off again at once.
+        self.shared.add(bytes);
+        self.queue.try_send(frame).map_err(|error| {
+            self.shared.take(bytes);
+            match error {
+                mpsc::error::TrySendError::Full(_) => SendRefused::Full,
+                mpsc::error::TrySendError::Closed(_) => SendRefused::Closed,
+            }
         })
     }
 
     /// Queues a frame, waiting for room.
     pub async fn send(&self, frame: Bytes) -> Result<(), SendRefused> {
-        self.queue.send(frame).await.map_err(|_| SendRefused::Closed)
+        self.room().await;
+        let bytes = frame.len();
+        let place = self.queue.reserve().await.map_err(|_| SendRefused::Closed)?;
+        self.shared.add(bytes);
+        place.send(frame);
+        Ok(())
     }
 
     /// Whether one more frame can be queued now. Only the link's single user may rely on it.
     pub fn has_room(&self) -> bool {
-        self.queue.capacity() > 0 || self.queue.is_closed()
+        (self.queue.capacity() > 0 && !self.shared.is_full()) || self.queue.is_closed()
     }
 
     /// Waits until there is room, or the writer has ended.
     pub async fn room(&self) {
-        // The permit falls at once: its place is what was waited for.
-        let _ = self.queue.reserve().await;
+        loop {
+            let mut drained = pin!(self.shared.drained.notified());
+            // Registered before the look at the count, so that no change between is missed.
+            drained.as_mut().enable();
+            if self.has_room() {
+                return;
+            }
+            if self.shared.is_full() {
+                tokio::select! {
+                    () = drained => {}
+                    () = self.queue.closed() => {}
+                }
+            } else {
+                // The permit falls at once: its place is what was waited for.
+                let _ = self.queue.reserve().await;
+            }
+        }
     }
 
     /// How many frames the writer has begun to write; the first is number 1. Never too low: a frame
@@ -282,7 +340,7 @@ impl LinkWriter {
                 let Ok(frame) = queue.try_recv() else { break };
                 batch.frames.push_back(frame);
             }
-            let written = poll_fn(|cx| batch.poll_write(&mut *io, &shared.begun, cx)).await;
+            let written = poll_fn(|cx| batch.poll_write(&mut *io, &shared, cx)).await;
             if let Err(error) = written {
                 return format!("writing failed: {error}");
             }
@@ -308,18 +366,18 @@ impl Batch {
     fn poll_write(
         &mut self,
         io: &mut (dyn AsyncWrite + Send + Unpin),
-        begun: &AtomicU64,
+        shared: &Shared,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         while !self.frames.is_empty() {
             // Counted before the call, or a peer that answers and dies at once could make a frame
             // look unsent; set right afterwards (F23).
-            begun.store(self.done + self.frames.len() as u64, Ordering::SeqCst);
+            shared.begun.store(self.done + self.frames.len() as u64, Ordering::SeqCst);
             let written = self.poll_some(io, cx);
             if let Poll::Ready(Ok(bytes)) = &written {
-                self.advance(*bytes);
+                self.advance(*bytes, shared);
             }
-            begun.store(self.done + u64::from(self.offset > 0), Ordering::SeqCst);
+            shared.begun.store(self.done + u64::from(self.offset > 0), Ordering::SeqCst);
             if ready!(written)? == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -347,7 +405,7 @@ impl Batch {
     }
 
     /// Takes off what was written.
-    fn advance(&mut self, bytes: usize) {
+    fn advance(&mut self, bytes: usize, shared: &Shared) {
         self.offset += bytes;
         while let Some(first) = self.frames.front() {
             let whole = first.len() + 1;
@@ -355,6 +413,7 @@ impl Batch {
                 return;
             }
             self.offset -= whole;
+            shared.take(first.len());
             self.frames.pop_front();
             self.done += 1;
         }

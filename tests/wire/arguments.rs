@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::setup::{call, failed, host, start};
+use crate::setup::{call, failed, host, reason, start};
 use crate::support::daemon::Daemon;
 use crate::support::raw_host::text_of;
 
@@ -64,8 +64,17 @@ async fn f43_unknown_names_get_the_nearest() {
     let mut host = host(&daemon, "2025-06-18").await;
     let answer = call(&mut host, "up", "list_sites", json!({})).await;
     assert!(failed(&answer) && text_of(&answer).contains("get_sites"), "{answer}");
+    assert_eq!(reason(&answer), "unavailable", "{answer}");
     let answer = call(&mut host, "upp", "echo", json!({})).await;
     assert!(failed(&answer) && text_of(&answer).contains("up"), "{answer}");
+    assert_eq!(reason(&answer), "unavailable", "{answer}");
+    // Nothing is near: all that there is.
+    for tool in ["mcpx_status", "mcpx_namespaces"] {
+        let answer = host.call(tool, json!({ "namespace": "zzz" })).await;
+        assert!(failed(&answer) && text_of(&answer).contains("Namespaces: up."), "{answer}");
+        let answer = host.call(tool, json!({ "namespace": "up", "bogus": 1 })).await;
+        assert!(failed(&answer) && text_of(&answer).contains("`bogus`"), "{answer}");
+    }
 }
 
 /// F43, H-63: bad arguments: the upstream's words and the schema; malformed calls of our own tool

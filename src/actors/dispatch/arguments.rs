@@ -53,6 +53,21 @@ pub(crate) fn object_of(given: Option<&RawJson>) -> Result<Object, String> {
     Object::read(&inner).map_err(|_| refused())
 }
 
+/// Refuses what a core tool does not take, by name: a model that misspelled an argument would
+/// otherwise take the answer to another question for the one to its own.
+pub(crate) fn only_known(tool: &str, given: &Object, known: &[&str]) -> Result<(), String> {
+    let unknown: Vec<&str> =
+        given.iter().map(|(key, _)| key).filter(|key| !known.contains(key)).collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "{tool} has no argument `{}`. It takes: {}.",
+        unknown.join("`, `"),
+        known.join(", ")
+    ))
+}
+
 /// The arguments for an upstream tool: as they came where they are an object already, so that their
 /// text stays; unwrapped where they repeat the call's own envelope and the tool has no such
 /// properties.
@@ -131,6 +146,14 @@ mod tests {
         let text = r#"{"name":"t","inputSchema":{"properties":{"name":{},"arguments":{}}}}"#;
         let given = raw(r#"{"name":"t","arguments":{"q":2}}"#);
         assert_eq!(for_tool(Some(&given), &raw(text)).unwrap(), given);
+    }
+
+    #[test]
+    fn f43_unknown_arguments_are_refused_by_name() {
+        let given = Object::read(&raw(r#"{"page":1,"bogus":2}"#)).unwrap();
+        assert!(only_known("t", &given, &["page", "bogus"]).is_ok());
+        let refused = only_known("t", &given, &["page"]).unwrap_err();
+        assert_eq!(refused, "t has no argument `bogus`. It takes: page.");
     }
 
     #[test]

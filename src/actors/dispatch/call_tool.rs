@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::nearest::did_you_mean;
 use super::{Context, Request, Told, arguments, tools};
 use crate::actors::catalog::{CatalogServer, Listing, Snapshot, ToolRecord};
-use crate::actors::upstreams::Caller;
+use crate::actors::upstreams::{Caller, Reason};
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::tool_result;
 use crate::protocol::session::Outcome;
@@ -30,8 +30,10 @@ struct Prepared {
 /// cannot be had (product.md 7).
 async fn prepare(context: &Context, caller: &Caller, params: &Object) -> Result<Prepared, RawJson> {
     let told = |text: String| tool_result::text_result(&text, true);
+    // product.md 7: what is not there is unavailable.
+    let missing = |text| Told { reason: Reason::Unavailable, text }.as_tool_result();
     let wanted = arguments::wanted(params.get("arguments")).map_err(told)?;
-    let find = || find_server(&context.catalog.snapshot(), &wanted.namespace).map_err(told);
+    let find = || find_server(&context.catalog.snapshot(), &wanted.namespace).map_err(missing);
     let mut server = find()?;
     if server.listing == Listing::Never {
         // Nobody has asked this server for its tools yet; the call needs their names and hints.
@@ -46,7 +48,7 @@ async fn prepare(context: &Context, caller: &Caller, params: &Object) -> Result<
             Listing::Incomplete(why) => format!(" Its list is incomplete: {why}."),
             Listing::Never | Listing::Whole => String::new(),
         };
-        return Err(told(format!(
+        return Err(missing(format!(
             "server `{}` has no tool `{}`.{near}{incomplete} mcpx_namespaces with this namespace \
              lists its tools.",
             server.def.namespace, wanted.tool
@@ -64,11 +66,15 @@ pub(super) fn find_server(
 ) -> Result<Arc<CatalogServer>, String> {
     let found = snapshot.servers.iter().find(|server| server.def.namespace == namespace);
     found.cloned().ok_or_else(|| {
-        let names = || snapshot.servers.iter().map(|server| server.def.namespace.as_str());
-        let near = did_you_mean(namespace, names());
-        let all: Vec<&str> = names().collect();
-        format!("there is no namespace `{namespace}`.{near} Namespaces: {}.", all.join(", "))
+        no_namespace(namespace, snapshot.servers.iter().map(|server| server.def.namespace.as_str()))
     })
+}
+
+/// Words for a namespace that is none, with those that are.
+pub(super) fn no_namespace<'a>(wanted: &str, all: impl Iterator<Item = &'a str> + Clone) -> String {
+    let near = did_you_mean(wanted, all.clone());
+    let all: Vec<&str> = all.collect();
+    format!("there is no namespace `{wanted}`.{near} Namespaces: {}.", all.join(", "))
 }
 
 async fn run(context: &Context, request: Request, params: &Object, prepared: Prepared) -> Outcome {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Context;
-use super::arguments::object_of;
+use super::arguments::{object_of, only_known};
 use super::call_tool::find_server;
 use crate::actors::catalog::{CatalogServer, Listing};
 use crate::actors::upstreams::Caller;
@@ -27,6 +27,7 @@ async fn text(
     arguments: Option<&RawJson>,
 ) -> Result<String, String> {
     let given = object_of(arguments)?;
+    only_known("mcpx_namespaces", &given, &["namespace", "page"])?;
     let Some(namespace) = given.get_str("namespace").filter(|name| !name.is_empty()) else {
         return Ok(servers(context));
     };

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::Context;
-use super::arguments::object_of;
-use super::nearest::did_you_mean;
+use super::arguments::{object_of, only_known};
+use super::call_tool::no_namespace;
 use crate::actors::upstreams::PoolStatus;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::tool_result;
@@ -18,6 +18,7 @@ pub(super) async fn answer(context: &Context, arguments: Option<&RawJson>) -> Ra
 
 async fn text(context: &Context, arguments: Option<&RawJson>) -> Result<String, String> {
     let given = object_of(arguments)?;
+    only_known("mcpx_status", &given, &["namespace"])?;
     let servers = context.upstreams.status().await;
     match given.get_str("namespace").filter(|name| !name.is_empty()) {
         None => Ok(servers.iter().fold(String::new(), |mut text, server| {
@@ -27,8 +28,7 @@ async fn text(context: &Context, arguments: Option<&RawJson>) -> Result<String, 
         Some(wanted) => {
             let found = servers.iter().find(|server| server.namespace == wanted);
             let server = found.ok_or_else(|| {
-                let names = servers.iter().map(|server| server.namespace.as_str());
-                format!("there is no namespace `{wanted}`.{}", did_you_mean(&wanted, names))
+                no_namespace(&wanted, servers.iter().map(|server| server.namespace.as_str()))
             })?;
             Ok(in_full(server))
         }

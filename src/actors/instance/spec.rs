@@ -125,6 +125,7 @@ async fn prepare(
             // A permit always finds room: a call and its cancellation, and what the session itself
             // has to say.
             write_queue: settings.link.write_queue.max(settings.pool.in_flight.saturating_mul(2)),
+            write_queue_bytes: settings.link.write_queue_bytes,
         },
         stderr: RingLimits {
             lines: settings.process.stderr_lines,

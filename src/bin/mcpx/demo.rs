@@ -27,7 +27,8 @@ use crate::commands;
 use crate::ended::{Ended, Outcome as Ending};
 
 /// Frames as large as mcpx passes on by default.
-const LIMITS: LinkLimits = LinkLimits { max_frame: 64 << 20, write_queue: 64 };
+const LIMITS: LinkLimits =
+    LinkLimits { max_frame: 64 << 20, write_queue: 64, write_queue_bytes: 32 << 20 };
 /// More than a person tries out at once.
 const MAX_IN_FLIGHT: usize = 1024;
 /// Steps of slow calls that wait for the loop.

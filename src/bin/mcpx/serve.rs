@@ -90,7 +90,11 @@ fn relay(handover: &Handover) -> Outcome {
         autostart: setup::autostart(program, places, file.as_deref(), shim),
         may_start: shim.autostart,
         limit: shim.start,
-        link: LinkLimits { max_frame: link.max_frame, write_queue: link.write_queue },
+        link: LinkLimits {
+            max_frame: link.max_frame,
+            write_queue: link.write_queue,
+            write_queue_bytes: link.write_queue_bytes,
+        },
         project: project.clone(),
     });
     commands::runtime()?.block_on(Box::pin(serve(shim, dialer)))

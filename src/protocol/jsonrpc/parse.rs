@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde::de::Deserializer;
 use serde_json::value::RawValue;
 
+use super::scan;
 use super::skim::Members;
 use super::{BadId, Id, Message, Method, Notification, RawJson, Request, Response, RpcError};
 
@@ -36,8 +37,17 @@ pub enum Malformed {
         id: Option<Id>,
     },
     /// A request whose id is none (H-29).
-    #[error("{0}")]
+    #[error(transparent)]
     Id(#[from] BadId),
+    /// A request with a member that stands twice: which one is meant cannot be known.
+    #[error("a member of the request stands twice")]
+    Twice {
+        /// Its id, the first one where there are two.
+        id: Option<Id>,
+        /// Which member.
+        #[source]
+        source: serde_json::Error,
+    },
     /// `jsonrpc` is missing or not `"2.0"`.
     #[error("the member `jsonrpc` must be \"2.0\"")]
     Version {
@@ -50,7 +60,7 @@ impl Malformed {
     /// The id to answer to, where one was readable.
     pub fn id(&self) -> Option<&Id> {
         match self {
-            Self::NoKind { id } | Self::Version { id } => id.as_ref(),
+            Self::NoKind { id } | Self::Version { id } | Self::Twice { id, .. } => id.as_ref(),
             _ => None,
         }
     }
@@ -168,7 +178,13 @@ fn batch(text: &Bytes) -> Result<Incoming, Malformed> {
 fn object(text: &Bytes) -> Result<Message, Malformed> {
     let envelope: Envelope<'_> = serde_json::from_slice(text).map_err(|error| {
         // A duplicate member is a data error, not a syntax error: JSON, but no message.
-        if error.is_data() { Malformed::NoKind { id: None } } else { Malformed::NotJson(error) }
+        match error.is_data() {
+            true if scan::head(text).method.is_some() => {
+                Malformed::Twice { id: salvage_id(text), source: error }
+            }
+            true => Malformed::NoKind { id: None },
+            false => Malformed::NotJson(error),
+        }
     })?;
     let id = envelope.id.map(|raw| Id::from_raw(raw.get()));
     if envelope.jsonrpc.is_none_or(|version| version.get() != "\"2.0\"") {
@@ -298,6 +314,21 @@ mod tests {
             let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
             assert!(matches!(one(&text), Err(Malformed::Id(_))), "{id}");
         }
+    }
+
+    /// Silence would leave whoever asked waiting; but an answer is never answered (F06).
+    #[test]
+    fn members_that_stand_twice() {
+        for (text, id) in [
+            (r#"{"jsonrpc":"2.0","id":42,"method":"ping","method":"tools/list"}"#, Some("42")),
+            (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, Some("1")),
+            (r#"{"jsonrpc":"2.0","method":"x","method":"y"}"#, None),
+        ] {
+            let Err(error @ Malformed::Twice { .. }) = one(text) else { panic!("{text}") };
+            assert_eq!(error.id().map(Id::as_raw), id, "{text}");
+        }
+        let answer = r#"{"jsonrpc":"2.0","id":1,"result":{},"result":{}}"#;
+        assert!(matches!(one(answer), Err(Malformed::NoKind { id: None })));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::skim::{Elements, Members};
 /// What the top level of a frame says. Every slice is raw JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Head<'a> {
-    /// The id as written.
+    /// The id as written; the first, where there are two (such a request is answered to that one).
     pub id: Option<&'a [u8]>,
     /// The method, with its quotes.
     pub method: Option<&'a [u8]>,
@@ -50,7 +50,7 @@ pub fn head(frame: &[u8]) -> Head<'_> {
     let mut head = Head::default();
     for (key, value) in members(frame) {
         match key {
-            b"\"id\"" => head.id = Some(value),
+            b"\"id\"" => head.id = head.id.or(Some(value)),
             b"\"method\"" => head.method = Some(value),
             b"\"params\"" => head.params = Some(value),
             b"\"result\"" => head.has_result = true,
@@ -109,6 +109,7 @@ mod tests {
         assert_eq!(found.id, Some(b"12".as_slice()));
         assert!(found.is_response() && found.has_result && !found.has_error);
         assert!(head(br#"{"error":{},"id":null}"#).has_error);
+        assert_eq!(head(br#"{"id":1,"id":2,"method":"x"}"#).id, Some(b"1".as_slice()));
         assert_eq!(member(br#"{"a":1,"b":[2],"a":{"a":3}}"#, "a"), Some(br#"{"a":3}"#.as_slice()));
     }
 

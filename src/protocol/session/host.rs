@@ -316,11 +316,18 @@ impl HostSession {
 
     /// Answers a request whose id cannot be read.
     fn answer_nobody(&mut self, batch: Option<BatchKey>, error: &RpcError) {
-        let revision = match &self.handshake {
-            // Introduced without a handshake: by modern requests.
-            None if self.stage == Stage::Introduced => Revision::NEWEST,
-            _ => self.legacy_peer(batch).revision,
-        };
+        let modern = self.is_only_modern();
+        let revision = if modern { Revision::NEWEST } else { self.legacy_peer(batch).revision };
+        self.answer_unread(revision, batch, error);
+    }
+
+    /// Introduced without a handshake: by modern requests.
+    fn is_only_modern(&self) -> bool {
+        self.handshake.is_none() && self.stage == Stage::Introduced
+    }
+
+    /// [`Self::answer_nobody`] in a revision.
+    fn answer_unread(&mut self, revision: Revision, batch: Option<BatchKey>, error: &RpcError) {
         let frame = if revision.leaves_out_unread_ids() {
             Response::to_frame_without_id(error)
         } else {

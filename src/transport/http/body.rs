@@ -1,10 +1,12 @@
 //! Bodies: read within a limit, and made of chunks as they come.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Limited};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc;
 
@@ -14,6 +16,12 @@ pub enum BodyRefused {
     /// Longer than the limit, in bytes.
     #[error("the body is longer than {0} bytes")]
     TooLarge(usize),
+    /// Together with all other bodies that are held, more than this many bytes.
+    #[error(
+        "the bodies of all requests together are longer than {0} bytes (setting \
+         control.body_budget); try again when others are through"
+    )]
+    NoRoom(usize),
     /// Not there within the time.
     #[error("the body did not come in time")]
     TooSlow,
@@ -22,20 +30,81 @@ pub enum BodyRefused {
     Broken(String),
 }
 
-/// Reads all of `body`, at most `limit` bytes. The only place where bodies are read.
-#[expect(clippy::disallowed_methods, reason = "the one sanctioned use")]
+/// How many bytes all bodies of one listener may hold together (`control.body_budget`).
+#[derive(Debug, Clone)]
+pub struct BodyBudget {
+    held: Arc<AtomicUsize>,
+    limit: usize,
+}
+
+impl BodyBudget {
+    /// For `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self { held: Arc::default(), limit }
+    }
+
+    /// A share of nothing yet.
+    pub fn share(&self) -> Share {
+        Share { budget: self.clone(), bytes: 0 }
+    }
+}
+
+/// What one body holds of a budget; given back when it falls.
+#[derive(Debug)]
+pub struct Share {
+    budget: BodyBudget,
+    bytes: usize,
+}
+
+impl Share {
+    fn grow(&mut self, bytes: usize) -> Result<(), BodyRefused> {
+        let BodyBudget { held, limit } = &self.budget;
+        self.bytes += bytes;
+        if held.fetch_add(bytes, Ordering::SeqCst) + bytes > *limit {
+            return Err(BodyRefused::NoRoom(*limit));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.budget.held.fetch_sub(self.bytes, Ordering::SeqCst);
+    }
+}
+
+/// Reads all of `body`, at most `limit` bytes. Here and in [`read_shared`] only are bodies read.
 pub async fn read<B>(body: B, limit: usize) -> Result<Bytes, BodyRefused>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Limited::new(body, limit).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            Err(BodyRefused::TooLarge(limit))
-        }
-        Err(error) => Err(BodyRefused::Broken(error.to_string())),
+    read_shared(body, limit, &mut BodyBudget::new(limit).share()).await
+}
+
+/// [`read`], within what `share`'s budget has left. A body that says that it is too long is refused
+/// before anything is read of it.
+pub async fn read_shared<B>(body: B, limit: usize, share: &mut Share) -> Result<Bytes, BodyRefused>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if body.size_hint().lower() > limit as u64 {
+        return Err(BodyRefused::TooLarge(limit));
     }
+    let mut body = pin!(body);
+    // Gathered in one piece: the chunks of a body that trickles in would each hold a read buffer.
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| BodyRefused::Broken(error.into().to_string()))?;
+        let Ok(chunk) = frame.into_data() else { continue };
+        if whole.len() + chunk.len() > limit {
+            return Err(BodyRefused::TooLarge(limit));
+        }
+        share.grow(chunk.len())?;
+        whole.extend_from_slice(&chunk);
+    }
+    Ok(whole.freeze())
 }
 
 /// An answer's body on its way out.

@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::HttpHandler;
+use super::body::BodyBudget;
 use super::serve::{ServeLimits, serve};
 
 /// Limits of one listener.
@@ -60,6 +61,7 @@ pub async fn listen(
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let places = Arc::new(Semaphore::new(limits.connections));
+    let bodies = BodyBudget::new(limits.serve.bodies);
     let mut full = false;
     let mut connections = JoinSet::new();
     let outcome = loop {
@@ -81,9 +83,9 @@ pub async fn listen(
                 };
                 full = false;
                 let handler = Arc::clone(&handler);
-                let stop = stop.clone();
+                let (bodies, stop) = (bodies.clone(), stop.clone());
                 connections.spawn(async move {
-                    serve(stream, handler, limits.serve, stop).await;
+                    serve(stream, handler, limits.serve, bodies, stop).await;
                     drop(place);
                 });
             }

@@ -14,7 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 
-use super::body::{self, BodyRefused, OutBody};
+use super::body::{self, BodyBudget, BodyRefused, OutBody, Share};
 use super::{HttpBody, HttpHandler, HttpIn, HttpOut};
 use crate::transport::link::{Link, LinkLimits};
 use crate::transport::socket::widen;
@@ -25,6 +25,8 @@ use crate::transport::task::spawn_named;
 pub struct ServeLimits {
     /// Longest body, in bytes (`control.max_body`).
     pub body: usize,
+    /// Bytes of all bodies together that are read or worked on (`control.body_budget`).
+    pub bodies: usize,
     /// Longest wait for a whole request head, and then for its body (`control.header_timeout`).
     pub headers: Duration,
     /// Limits of the link after an upgrade.
@@ -36,9 +38,11 @@ pub(super) async fn serve(
     stream: UnixStream,
     handler: Arc<dyn HttpHandler>,
     limits: ServeLimits,
+    bodies: BodyBudget,
     mut stop: watch::Receiver<bool>,
 ) {
-    let service = service_fn(move |request| answer(request, Arc::clone(&handler), limits));
+    let service =
+        service_fn(move |request| answer(request, Arc::clone(&handler), limits, bodies.share()));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.headers)
@@ -66,10 +70,12 @@ async fn answer(
     request: http::Request<Incoming>,
     handler: Arc<dyn HttpHandler>,
     limits: ServeLimits,
+    mut share: Share,
 ) -> Result<Response<OutBody>, Infallible> {
     let (mut parts, body) = request.into_parts();
     let upgrade = parts.extensions.remove::<hyper::upgrade::OnUpgrade>();
-    let read = tokio::time::timeout(limits.headers, body::read(body, limits.body)).await;
+    let read = body::read_shared(body, limits.body, &mut share);
+    let read = tokio::time::timeout(limits.headers, read).await;
     let body = match read.unwrap_or(Err(BodyRefused::TooSlow)) {
         Ok(body) => body,
         Err(refused) => return Ok(refuse(&refused)),
@@ -83,6 +89,8 @@ async fn answer(
             body,
         })
         .await;
+    // Until here the body may be held by whatever works on it.
+    drop(share);
     let HttpOut { status, headers, body } = answered;
     let body = match (body, upgrade) {
         (HttpBody::Full(bytes), _) => OutBody::Full(Some(bytes)),
@@ -121,10 +129,14 @@ fn not_asked() -> Response<OutBody> {
 fn refuse(refused: &BodyRefused) -> Response<OutBody> {
     let status = match refused {
         BodyRefused::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        BodyRefused::NoRoom(_) => StatusCode::SERVICE_UNAVAILABLE,
         BodyRefused::TooSlow => StatusCode::REQUEST_TIMEOUT,
         BodyRefused::Broken(_) => StatusCode::BAD_REQUEST,
     };
-    plain(status, format!("{refused}\n"))
+    let mut response = plain(status, format!("{refused}\n"));
+    // What follows on this connection may be the rest of the body.
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 fn plain(status: StatusCode, text: String) -> Response<OutBody> {

@@ -16,12 +16,18 @@ use crate::transport::link::{Link, LinkEvent, LinkLimits};
 use crate::transport::socket;
 use crate::transport::task::spawn_named;
 
-const LINK: LinkLimits = LinkLimits { max_frame: 1 << 20, write_queue: 8 };
+const LINK: LinkLimits =
+    LinkLimits { max_frame: 1 << 20, write_queue: 8, write_queue_bytes: 1 << 20 };
 
 fn limits() -> ListenLimits {
     ListenLimits {
         connections: 3,
-        serve: ServeLimits { body: 1000, headers: Duration::from_secs(10), link: LINK },
+        serve: ServeLimits {
+            body: 1000,
+            bodies: 1500,
+            headers: Duration::from_secs(10),
+            link: LINK,
+        },
         accept_pause: Duration::from_millis(1),
         close_grace: Duration::from_secs(10),
     }
@@ -147,6 +153,33 @@ async fn a_body_beyond_the_limit_is_refused_in_words() {
     let body = Some(Bytes::from(vec![b'x'; 1001]));
     let (status, text) = daemon.send(Method::POST, "/echo", body).await;
     assert_eq!((status, text.as_str()), (413, "the body is longer than 1000 bytes\n"));
+}
+
+#[tokio::test]
+async fn a_body_that_says_it_is_too_long_is_not_waited_for() {
+    let daemon = daemon(limits());
+    let answer = daemon.raw(b"POST /echo HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+/// Unfinished bodies cost what the budget says, together.
+#[tokio::test]
+async fn bodies_share_a_budget_and_give_it_back() {
+    let mut daemon = daemon(limits());
+    let head = "POST /slow HTTP/1.1\r\nContent-Length: 900\r\n\r\n";
+    let whole = format!("{head}{}", "x".repeat(900));
+    let mut held = UnixStream::connect(&daemon.socket).await.unwrap();
+    held.write_all(whole.as_bytes()).await.unwrap();
+    assert_eq!(daemon.slow.recv().await, Some("begun"));
+    let answer = daemon.raw(whole.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(answer.contains("1500 bytes (setting control.body_budget)"), "{answer}");
+    assert_eq!(daemon.send(Method::POST, "/echo", Some("small".into())).await.0, 200);
+    drop(held);
+    assert_eq!(daemon.slow.recv().await, Some("given up"));
+    let mut again = UnixStream::connect(&daemon.socket).await.unwrap();
+    again.write_all(whole.as_bytes()).await.unwrap();
+    assert_eq!(daemon.slow.recv().await, Some("begun"));
 }
 
 #[tokio::test(start_paused = true)]

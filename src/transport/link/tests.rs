@@ -1,7 +1,8 @@
 use super::*;
 use crate::transport::task::spawn_named;
 
-const LIMITS: LinkLimits = LinkLimits { max_frame: 1 << 20, write_queue: 64 };
+const LIMITS: LinkLimits =
+    LinkLimits { max_frame: 1 << 20, write_queue: 64, write_queue_bytes: 64 << 20 };
 
 fn frame(event: LinkEvent) -> Bytes {
     match event {
@@ -77,7 +78,11 @@ async fn f07_a_frame_split_at_every_byte_arrives_whole() {
 
 #[tokio::test]
 async fn f08_a_large_frame_passes_and_its_memory_goes_with_it() {
-    let (a, mut b) = Link::pair(LinkLimits { max_frame: 16 << 20, write_queue: 64 });
+    let (a, mut b) = Link::pair(LinkLimits {
+        max_frame: 16 << 20,
+        write_queue: 64,
+        write_queue_bytes: 64 << 20,
+    });
     let _writer = spawn_named("writer", a.writer.run());
     let large = Bytes::from(vec![b'x'; 10 << 20]);
     for _ in 0..3 {
@@ -96,8 +101,11 @@ async fn f08_a_large_frame_passes_and_its_memory_goes_with_it() {
 #[tokio::test]
 async fn f08_a_frame_beyond_the_limit_is_named_and_the_next_one_passes() {
     let (near, far) = tokio::io::duplex(4096);
-    let mut link =
-        Link::new(near, tokio::io::sink(), LinkLimits { max_frame: 100, write_queue: 1 });
+    let mut link = Link::new(
+        near,
+        tokio::io::sink(),
+        LinkLimits { max_frame: 100, write_queue: 1, write_queue_bytes: 64 << 20 },
+    );
     let _feed = spawn_named("feed", async move {
         let mut far = far;
         let bytes = [vec![b'x'; 5000], b"\n{}\n".to_vec()].concat();
@@ -141,7 +149,8 @@ async fn f23_what_was_begun_is_counted_to_the_frame() {
 
 #[tokio::test]
 async fn a_full_queue_is_refused_and_a_closed_link_says_so() {
-    let (a, _b) = Link::pair(LinkLimits { max_frame: 64, write_queue: 2 });
+    let (a, _b) =
+        Link::pair(LinkLimits { max_frame: 64, write_queue: 2, write_queue_bytes: 64 << 20 });
     a.sender.try_send(Bytes::from_static(b"1")).unwrap();
     a.sender.try_send(Bytes::from_static(b"2")).unwrap();
     assert_eq!(a.sender.try_send(Bytes::from_static(b"3")), Err(SendRefused::Full));
@@ -174,4 +183,45 @@ async fn a_head_read_before_comes_first() {
     let mut link = Link::with_head(head, &b"o\n"[..], tokio::io::sink(), LIMITS);
     assert_eq!(frame(link.reader.next().await), "one");
     assert_eq!(frame(link.reader.next().await), "two");
+}
+
+/// A host that never reads costs its budget and one frame, however few frames that are.
+#[tokio::test]
+async fn bytes_that_wait_are_bounded_and_one_large_frame_passes() {
+    let limits = LinkLimits { max_frame: 1000, write_queue: 64, write_queue_bytes: 250 };
+    let (a, mut b) = Link::pair(limits);
+    let large = Bytes::from(vec![b'x'; 900]);
+    assert!(a.sender.has_room());
+    a.sender.try_send(large.clone()).unwrap();
+    assert!(!a.sender.has_room(), "one frame beyond the budget fills the queue");
+    a.sender.try_send(Bytes::from_static(b"must")).unwrap();
+    let sender = a.sender.clone();
+    let mut waiting = spawn_named("waiting", async move { sender.room().await });
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    let writer = spawn_named("writer", a.writer.run());
+    assert_eq!(frame(b.reader.next().await), large);
+    (&mut waiting).await.unwrap();
+    assert!(a.sender.has_room(), "what is written is not counted");
+    for _ in 0..20 {
+        a.sender.try_send(large.clone()).unwrap();
+    }
+    assert!(!a.sender.has_room());
+    assert_eq!(frame(b.reader.next().await), "must");
+    let end = async { a.sender.send(Bytes::from_static(b"end")).await };
+    let rest = async {
+        for _ in 0..20 {
+            assert_eq!(frame(b.reader.next().await), large);
+        }
+        frame(b.reader.next().await)
+    };
+    let (sent, last) = tokio::join!(end, rest);
+    assert_eq!((sent, last), (Ok(()), Bytes::from_static(b"end")));
+    for _ in 0..20 {
+        a.sender.try_send(large.clone()).unwrap();
+    }
+    drop(b);
+    writer.await.unwrap();
+    a.sender.room().await;
+    assert!(a.sender.has_room(), "nobody waits for a peer that is gone");
 }

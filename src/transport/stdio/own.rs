@@ -88,7 +88,8 @@ mod tests {
     use crate::transport::link::LinkEvent;
     use crate::transport::task::spawn_named;
 
-    const LIMITS: LinkLimits = LinkLimits { max_frame: 1000, write_queue: 4 };
+    const LIMITS: LinkLimits =
+        LinkLimits { max_frame: 1000, write_queue: 4, write_queue_bytes: 1000 };
 
     fn blocks(fd: impl AsFd) -> bool {
         let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL).unwrap());

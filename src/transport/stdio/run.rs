@@ -123,7 +123,7 @@ mod tests {
             args: vec!["-c".into(), script.into()],
             env: vec![("PATH".into(), "/usr/bin:/bin".into())],
             cwd: "/".into(),
-            link: LinkLimits { max_frame: 1, write_queue: 1 },
+            link: LinkLimits { max_frame: 1, write_queue: 1, write_queue_bytes: 1 },
             stderr: RingLimits { lines: 9, line_bytes: 99, log_rate: 0 },
         }
     }

@@ -27,13 +27,17 @@ impl HostSession {
         }
     }
 
-    /// H-28, F11: only where 2025-03-26 is spoken, or may be because nothing was agreed yet (H-27).
+    /// H-28, F11: only where 2025-03-26 is spoken, or may be because nothing was agreed yet (H-27);
+    /// never of requests that say themselves that they are of a revision without batches.
     pub(super) fn batch(&mut self, parts: Vec<Result<Message, Malformed>>) {
-        let revision =
-            self.handshake.as_ref().map_or(Revision::HEADERLESS, |known| known.peer.revision);
+        let revision = if parts.iter().flatten().any(is_modern) || self.is_only_modern() {
+            Revision::NEWEST
+        } else {
+            self.handshake.as_ref().map_or(Revision::HEADERLESS, |known| known.peer.revision)
+        };
         if !revision.allows_batches() {
             let text = format!("protocol revision {revision} has no batches; send one by one");
-            self.answer_nobody(None, &RpcError::new(Code::InvalidRequest, text));
+            self.answer_unread(revision, None, &RpcError::new(Code::InvalidRequest, text));
             return;
         }
         let batch = self.batches.start();
@@ -261,6 +265,12 @@ impl HostSession {
         let event = HostEvent::Opened { label, revision: peer.revision.to_string() };
         self.outputs.push_back(HostOutput::Event(event));
     }
+}
+
+/// Whether a request declares its own revision, readable or not.
+fn is_modern(message: &Message) -> bool {
+    let Message::Request(Request { params, .. }) = message else { return false };
+    !matches!(edge::read_envelope(params.as_ref()), Ok(None))
 }
 
 /// product.md 7: a limit that refuses names itself, its value and its setting.

@@ -275,6 +275,18 @@ fn h28_f11_batches() {
     // `initialize` is refused inside one, and the session lives.
     let answer = host.ask(&format!("[{}]", plain("4", "initialize")));
     assert_eq!(code(raw(&answer).elements().unwrap()[0].as_str()), -32600);
+    // Requests that declare themselves modern are of a revision without batches, whatever was
+    // agreed before; and so is a connection that only ever spoke like that.
+    let asked = format!("[{},{}]", modern("5", "tools/list", ""), plain("6", "ping"));
+    for mut host in [Host::fresh(), Host::at("2025-03-26"), Host::at("2024-11-05")] {
+        let answer = host.ask(&asked);
+        assert_eq!((code(&answer), id(&answer)), (-32600, None), "{answer}");
+        host.call(&plain("7", "tools/list"));
+    }
+    let mut host = Host::fresh();
+    host.ask(&format!("[{}]", plain("8", "ping")));
+    host.call(&modern("9", "tools/list", ""));
+    assert_eq!(code(&host.ask(&format!("[{}]", plain("10", "ping")))), -32600);
     for revision in ["2024-11-05", "2025-06-18", "2025-11-25"] {
         let mut host = Host::at(revision);
         let answer = host.ask(batch);
@@ -349,6 +361,25 @@ fn f06_rubbish_from_a_host() {
     let mut http = Host::with(HostConfig { over_stdio: false, ..config() });
     assert_eq!(code(&http.ask("hello")), -32700);
     assert_eq!(code(&http.ask("42")), -32600);
+}
+
+/// F14: no request with an id that can be read is left without an answer; each fault is named once.
+#[test]
+fn f14_members_that_stand_twice_are_refused() {
+    let mut host = Host::at("2025-06-18");
+    for (asked, answered) in [
+        (r#"{"jsonrpc":"2.0","id":42,"method":"ping","method":"tools/list"}"#, "42"),
+        (r#"{"jsonrpc":"2.0","id":40,"id":41,"method":"ping"}"#, "40"),
+    ] {
+        let answer = host.ask(asked);
+        assert_eq!((code(&answer), id(&answer).as_deref()), (-32600, Some(answered)));
+        assert!(answer.contains("stands twice: duplicate field `"), "{answer}");
+    }
+    assert!(host.say(r#"{"jsonrpc":"2.0","method":"x","method":"y"}"#).is_empty());
+    assert_eq!(host.notices.len(), 1);
+    assert!(host.say(r#"{"jsonrpc":"2.0","id":1,"result":{},"result":{}}"#).is_empty());
+    let answer = host.ask(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#);
+    assert_eq!(answer.matches("must not be null").count(), 1, "{answer}");
 }
 
 #[test]

@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
-const LIMITS: LinkLimits = LinkLimits { max_frame: 10_000, write_queue: 4 };
+const LIMITS: LinkLimits =
+    LinkLimits { max_frame: 10_000, write_queue: 4, write_queue_bytes: 40_000 };
 
 /// What a dial finds: a link, or why there is none.
 type Found = Result<Link, DialFailed>;
