@@ -110,8 +110,8 @@ pub enum EndKind {
     Wanted,
     /// It never became usable.
     StartFailed {
-        /// Trying again without a change is pointless.
-        permanent: bool,
+        /// What trying again is worth, and for whom.
+        fault: Fault,
     },
     /// It must be started again at once, without the probe (F25 f).
     RestartLegacy,
@@ -120,6 +120,17 @@ pub enum EndKind {
         /// It exited by itself with status 0 while nothing was asked of it.
         cleanly: bool,
     },
+}
+
+/// What a failed start says of the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It may succeed.
+    Passing,
+    /// It is pointless without a change for callers of the same scope key: their folder is not there.
+    Keys,
+    /// It is pointless without a change for everybody: there is no such program.
+    Everybodys,
 }
 
 /// What an instance hears.

@@ -221,6 +221,12 @@ pub const DEFS: &[Def] = &[
         "Failures in a row after which a server is parked until it is restarted by hand.",
     ),
     live(
+        "pool.fault_memory",
+        count(1, 1_000_000),
+        "Projects and sessions of one server whose failures are remembered; beyond it the one that \
+         failed longest ago is forgotten.",
+    ),
+    live(
         "pool.sustained_uptime",
         time(MS, WEEK),
         "Only an instance that lived this long counts as healthy and resets backoff and failures.",

@@ -117,6 +117,8 @@ pub struct PoolSettings {
     pub sustained_uptime: Duration,
     /// `pool.park_after`: failures in a row (short lives counted) after which the pool is parked.
     pub park_after: u32,
+    /// `pool.fault_memory`: scope keys whose failures are remembered.
+    pub fault_memory: usize,
     /// `pool.in_flight`: calls on one instance at once.
     pub in_flight: usize,
     /// `pool.queue`: callers waiting for one server at most.
@@ -353,6 +355,7 @@ impl Values<'_> {
             backoff_max: self.time("plumbing.restart_backoff_max"),
             sustained_uptime: self.time("pool.sustained_uptime"),
             park_after: self.small("pool.park_after"),
+            fault_memory: self.count("pool.fault_memory"),
             in_flight: self.count("pool.in_flight"),
             queue: self.count("pool.queue"),
             queue_timeout: self.time("pool.queue_timeout"),

@@ -12,6 +12,7 @@ mod support;
 
 mod calls;
 mod catalog;
+mod faults;
 mod memory;
 mod pools;
 mod processes;

@@ -10,7 +10,7 @@ use super::connect::Connected;
 use super::keeper::Keeper;
 use super::reader::read;
 use super::spec::{self, NotStarted};
-use super::{End, EndKind, InstanceArgs, InstanceMsg, Sink};
+use super::{End, EndKind, Fault, InstanceArgs, InstanceMsg, Sink};
 use crate::actors::events::Event;
 use crate::actors::pool::PoolMsg;
 use crate::actors::pool::directory::{Load, Route};
@@ -94,8 +94,8 @@ impl InstanceState {
         }
         let Connected { link, drain, process } = match outcome {
             Ok(connected) => connected,
-            Err(NotStarted { text, permanent }) => {
-                return self.finish(EndKind::StartFailed { permanent }, text);
+            Err(NotStarted { text, fault }) => {
+                return self.finish(EndKind::StartFailed { fault }, text);
             }
         };
         let stderr = process.stderr();
@@ -281,7 +281,7 @@ impl InstanceState {
             | OpenError::Refused { .. }
             | OpenError::Unusable(_)
             | OpenError::TimedOut(_)
-            | OpenError::Closed(_) => EndKind::StartFailed { permanent: false },
+            | OpenError::Closed(_) => EndKind::StartFailed { fault: Fault::Passing },
         };
         self.finish(kind, error.to_string());
     }
@@ -305,7 +305,7 @@ impl InstanceState {
         if self.ready {
             EndKind::Died { cleanly: false }
         } else {
-            EndKind::StartFailed { permanent: false }
+            EndKind::StartFailed { fault: Fault::Passing }
         }
     }
 
@@ -348,7 +348,7 @@ impl InstanceState {
         }
         self.stopping = Some((kind, why));
         self.args.routes.remove(&self.args.key, self.args.id);
-        self.tell_pool(PoolMsg::Leaving { id: self.args.id });
+        self.tell_pool(PoolMsg::Leaving { id: self.args.id, why: why.to_owned() });
         if self.ready && self.load.leave() && !limit.is_zero() {
             self.drain.set(&self.me, Some(now + limit), InstanceMsg::DrainDue);
         } else {
@@ -382,7 +382,7 @@ impl InstanceState {
             return;
         }
         self.args.routes.remove(&self.args.key, self.args.id);
-        self.tell_pool(PoolMsg::Leaving { id: self.args.id });
+        self.tell_pool(PoolMsg::Leaving { id: self.args.id, why: text.clone() });
         let idle = self.load.get() == 0;
         let closed = self.closed(&text);
         self.end = Some(End { kind, text, stderr: Vec::new() });
