@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::sync::OwnedSemaphorePermit;
 
 use self::connect::{Connect, Connected};
@@ -189,6 +189,12 @@ pub enum InstanceMsg {
     },
     /// The session's deadline passed.
     DeadlineDue,
+    /// Somebody misses a tool in a list that is not whole: read it again, unless that has just been
+    /// done. Answered when the catalog has been told.
+    ReadTools {
+        /// Where the answer goes.
+        reply: RpcReplyPort<()>,
+    },
     /// A new process has been silent for `process.spawn_timeout`.
     SilenceDue,
     /// From the pool: admit no more calls, and end when those in flight are through or `limit` is.
@@ -236,6 +242,7 @@ impl Actor for Instance {
                 session.cancel(now, id, "the caller gave up");
             }),
             InstanceMsg::Started { outcome } => state.started(now, outcome),
+            InstanceMsg::ReadTools { reply } => state.read_again(now, reply),
             InstanceMsg::SilenceDue => state.silence_due(),
             InstanceMsg::FrameRead { frame, credit } => {
                 state.heard = true;

@@ -13,6 +13,7 @@ mod support;
 mod calls;
 mod catalog;
 mod faults;
+mod lists;
 mod memory;
 mod pools;
 mod processes;

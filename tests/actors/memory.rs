@@ -39,8 +39,8 @@ pub enum ListScript {
     /// With one tool.
     #[default]
     Given,
-    /// With an error.
-    Refused,
+    /// With an error the first time.
+    RefusedFirst,
     /// Not at all.
     Mute,
     /// By dying so long after the question.
@@ -141,12 +141,16 @@ impl Connect for Memory {
         }
         let (ours, theirs) = Link::pair(spec.link);
         let (has_ended, ended) = watch::channel(false);
-        let (stop, stopped) = watch::channel(false);
+        let (stop, mut stopped) = watch::channel(false);
         let alive = Arc::clone(&self.alive);
-        let killed = self.killed.subscribe();
+        let mut killed = self.killed.subscribe();
         alive.fetch_add(1, Ordering::SeqCst);
         tokio::spawn(async move {
-            serve(theirs, script, stopped, killed).await;
+            tokio::select! {
+                () = serve(theirs, script) => {}
+                _ = stopped.wait_for(|stopped| *stopped) => {}
+                _ = killed.changed() => {}
+            }
             alive.fetch_sub(1, Ordering::SeqCst);
             let _ = has_ended.send(true);
         });
@@ -156,15 +160,11 @@ impl Connect for Memory {
     }
 }
 
-async fn serve(
-    link: Link,
-    script: Script,
-    mut stopped: watch::Receiver<bool>,
-    mut killed: watch::Receiver<u32>,
-) {
+async fn serve(link: Link, script: Script) {
     let Link { mut reader, sender, writer } = link;
     let writing = tokio::spawn(writer.run());
     let mut ready_at = None;
+    let mut readings = 0;
     while !script.exits {
         let death = async {
             match (ready_at, script.dies_after) {
@@ -177,8 +177,6 @@ async fn serve(
         let event = tokio::select! {
             event = reader.next() => event,
             () = death => break,
-            _ = stopped.wait_for(|stopped| *stopped) => break,
-            _ = killed.changed() => break,
         };
         let LinkEvent::Frame(frame) = event else { break };
         let message: Value = serde_json::from_slice(&frame).unwrap();
@@ -199,7 +197,8 @@ async fn serve(
                 })
             }
             "tools/list" if script.list == ListScript::Mute => continue,
-            "tools/list" if script.list == ListScript::Refused => {
+            "tools/list" if script.list == ListScript::RefusedFirst && readings == 0 => {
+                readings += 1;
                 let error = json!({"code": -32603, "message": "not now"});
                 let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
                 sender.send(answer.to_string().into()).await.unwrap();
