@@ -34,6 +34,8 @@ pub(crate) struct HostArgs {
     pub(crate) link: Link,
     /// The project folder that the shim named.
     pub(crate) project: Option<Arc<Path>>,
+    /// Which list it was given last; none yet.
+    pub(crate) listed: Arc<Listed>,
     /// The digest of the tool list that this host saw before a daemon restart.
     pub(crate) seen_view: Option<String>,
     /// The digest of the list that it would see now.
@@ -197,7 +199,7 @@ impl Actor for Host {
 
 impl HostState {
     fn new(me: ActorRef<HostMsg>, args: HostArgs) -> Self {
-        let HostArgs { id, link, project, seen_view, view, config, context } = args;
+        let HostArgs { id, link, project, listed, seen_view, view, config, context } = args;
         let settings = context.settings();
         let Link { reader, sender, writer } = link;
         let reader = spawn_guarded(read(me.clone(), reader, settings.link.read_credits));
@@ -213,7 +215,7 @@ impl HostState {
             caller: Caller { host: Some(id), project, label: Arc::from("unknown") },
             revision: String::new(),
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
-            listed: Arc::default(),
+            listed,
             context,
             view,
             opened: false,

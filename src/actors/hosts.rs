@@ -15,15 +15,17 @@ use ractor::{
 };
 use tokio::sync::watch;
 
-use super::dispatch::{self, Context};
+use super::catalog::Listing;
+use super::dispatch::{self, Context, Listed};
 use super::events::Event;
 use super::host::{Host, HostArgs, HostMsg, HostStatus};
 use super::settings::Current;
 use super::support::ask::{AskError, ask};
 use super::support::slot::Slot;
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
-use super::upstreams::HostId;
+use super::upstreams::{Caller, HostId};
 use crate::protocol::session::host::{HostConfig, ProgressPace};
+use crate::settings::{ExposeMode, ServerDef};
 use crate::transport::Link;
 
 /// A connection that wants to be a host's.
@@ -92,11 +94,30 @@ pub(crate) struct HostsState {
     /// What every host is told of mcpx, and what it sees; renewed when either changes.
     config: Arc<HostConfig>,
     view: Arc<str>,
-    hosts: HashMap<ActorId, (HostId, ActorRef<HostMsg>)>,
+    hosts: HashMap<ActorId, Connected>,
+    /// What hosts are to see and was never listed.
+    unlisted: Vec<Arc<ServerDef>>,
     last_id: u64,
     draining: Option<RpcReplyPort<()>>,
     refused: bool,
     _watch: TaskGuard,
+}
+
+/// A host connection.
+struct Connected {
+    id: HostId,
+    actor: ActorRef<HostMsg>,
+    project: Option<Arc<Path>>,
+    /// It has a list from an earlier daemon.
+    returns: bool,
+    /// Which list it was given last by this one.
+    listed: Arc<Listed>,
+}
+
+impl Connected {
+    fn has_list(&self) -> bool {
+        self.returns || self.listed.last().is_some()
+    }
 }
 
 impl Actor for Hosts {
@@ -164,6 +185,7 @@ impl HostsState {
             me,
             config: host_config(&context),
             view: dispatch::visible_digest(&context),
+            unlisted: unlisted(&context),
             context,
             hosts: HashMap::new(),
             last_id: 0,
@@ -182,10 +204,13 @@ impl HostsState {
         self.refused = false;
         self.last_id += 1;
         let id = HostId(self.last_id);
+        let (project, listed) = (attached.project, Arc::<Listed>::default());
+        let returns = attached.seen_view.is_some();
         let args = HostArgs {
             id,
             link: attached.link,
-            project: attached.project,
+            project: project.clone(),
+            listed: Arc::clone(&listed),
             seen_view: attached.seen_view,
             view: Arc::clone(&self.view),
             config: Arc::clone(&self.config),
@@ -193,8 +218,9 @@ impl HostsState {
         };
         let parent = self.me.get_cell();
         match ractor::ActorRuntime::spawn_linked_instant(None, Host, args, parent) {
-            Ok((host, _)) => {
-                self.hosts.insert(host.get_id(), (id, host));
+            Ok((actor, _)) => {
+                self.hosts
+                    .insert(actor.get_id(), Connected { id, actor, project, returns, listed });
             }
             Err(error) => tracing::error!(%error, "a host connection could not be started"),
         }
@@ -213,17 +239,34 @@ impl HostsState {
 
     fn look(&mut self) {
         self.config = host_config(&self.context);
+        self.list_what_came();
         let view = dispatch::visible_digest(&self.context);
         // Each compares with what it has seen, which may be newer than our last look.
         self.view = Arc::clone(&view);
-        for (_, host) in self.hosts.values() {
-            let _ = host.cast(HostMsg::ViewChanged { view: Arc::clone(&view) });
+        for host in self.hosts.values() {
+            let _ = host.actor.cast(HostMsg::ViewChanged { view: Arc::clone(&view) });
         }
     }
 
+    /// Servers that came with a change of the configuration are listed for a host that has a list
+    /// already: hosts that wait to be told would never hear of them otherwise (F38). One host is
+    /// enough, since what is read is shown to all.
+    fn list_what_came(&mut self) {
+        let unlisted = unlisted(&self.context);
+        let came = unlisted.iter().any(|def| !self.unlisted.contains(def));
+        self.unlisted = unlisted;
+        let waiting = self.hosts.values().filter(|host| host.has_list());
+        let Some(host) = waiting.min_by_key(|host| host.id).filter(|_| came) else { return };
+        let (host, project) = (Some(host.id), host.project.clone());
+        let caller = Caller { host, project, label: Arc::from("mcpx") };
+        let context = Arc::clone(&self.context);
+        // Its own limits end it; when it has found something, the catalog wakes us.
+        spawn(async move { context.upstreams.ensure_listed(&caller).await });
+    }
+
     fn drain(&mut self, reply: RpcReplyPort<()>) {
-        for (_, host) in self.hosts.values() {
-            let _ = host.cast(HostMsg::Drain);
+        for host in self.hosts.values() {
+            let _ = host.actor.cast(HostMsg::Drain);
         }
         self.draining = Some(reply);
         self.done_draining();
@@ -238,7 +281,7 @@ impl HostsState {
     }
 
     fn gone(&mut self, actor: ActorId, failure: Option<String>) {
-        let Some((id, _)) = self.hosts.remove(&actor) else { return };
+        let Some(Connected { id, .. }) = self.hosts.remove(&actor) else { return };
         self.context.upstreams.session_ended(id);
         let event = match failure {
             None => Event::new("host.closed", "a host has left"),
@@ -250,7 +293,7 @@ impl HostsState {
 
     /// Asked in a task: a supervisor never waits for its children.
     fn report(&self, reply: RpcReplyPort<Vec<HostStatus>>) {
-        let hosts: Vec<_> = self.hosts.values().map(|(_, host)| host.clone()).collect();
+        let hosts: Vec<_> = self.hosts.values().map(|host| host.actor.clone()).collect();
         let limit = reply.get_timeout().unwrap_or_default();
         spawn(async move {
             let mut statuses = Vec::with_capacity(hosts.len());
@@ -288,6 +331,16 @@ async fn watch_view(
             return;
         }
     }
+}
+
+/// What pass-through mode is to show and was never listed.
+fn unlisted(context: &Context) -> Vec<Arc<ServerDef>> {
+    let mode = context.settings().expose.mode;
+    let snapshot = context.catalog.snapshot();
+    let never = snapshot.servers.iter().filter(|server| {
+        server.listing == Listing::Never && server.def.expose.unwrap_or(mode) != ExposeMode::Core
+    });
+    never.map(|server| Arc::clone(&server.def)).collect()
 }
 
 fn host_config(context: &Context) -> Arc<HostConfig> {

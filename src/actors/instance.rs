@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::sync::OwnedSemaphorePermit;
 
 use self::connect::{Connect, Connected};
@@ -110,8 +110,8 @@ pub enum EndKind {
     Wanted,
     /// It never became usable.
     StartFailed {
-        /// Trying again without a change is pointless.
-        permanent: bool,
+        /// What trying again is worth, and for whom.
+        fault: Fault,
     },
     /// It must be started again at once, without the probe (F25 f).
     RestartLegacy,
@@ -120,6 +120,17 @@ pub enum EndKind {
         /// It exited by itself with status 0 while nothing was asked of it.
         cleanly: bool,
     },
+}
+
+/// What a failed start says of the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It may succeed.
+    Passing,
+    /// It is pointless without a change for callers of the same scope key: their folder is not there.
+    Keys,
+    /// It is pointless without a change for everybody: there is no such program.
+    Everybodys,
 }
 
 /// What an instance hears.
@@ -178,6 +189,12 @@ pub enum InstanceMsg {
     },
     /// The session's deadline passed.
     DeadlineDue,
+    /// Somebody misses a tool in a list that is not whole: read it again, unless that has just been
+    /// done. Answered when the catalog has been told.
+    ReadTools {
+        /// Where the answer goes.
+        reply: RpcReplyPort<()>,
+    },
     /// A new process has been silent for `process.spawn_timeout`.
     SilenceDue,
     /// From the pool: admit no more calls, and end when those in flight are through or `limit` is.
@@ -225,6 +242,7 @@ impl Actor for Instance {
                 session.cancel(now, id, "the caller gave up");
             }),
             InstanceMsg::Started { outcome } => state.started(now, outcome),
+            InstanceMsg::ReadTools { reply } => state.read_again(now, reply),
             InstanceMsg::SilenceDue => state.silence_due(),
             InstanceMsg::FrameRead { frame, credit } => {
                 state.heard = true;

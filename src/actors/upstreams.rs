@@ -10,17 +10,17 @@ mod supervisor;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ractor::{Actor, ActorCell, RpcReplyPort, SpawnErr};
 use tokio::sync::{oneshot, watch};
 
-use self::lists::{list_all, list_one};
+use self::lists::{list_again, list_all, list_one};
 use self::supervisor::{Upstreams, UpstreamsMsg};
 use super::catalog::Listing;
 use super::instance::Shop;
-use super::pool::directory::{Directory, Server};
+use super::pool::directory::{Directory, ScopeKey, Server};
 pub use super::pool::status::{InstanceStatus, PoolStatus, ProtocolStatus};
 use super::pool::{InstanceLog, PoolMsg, caller};
 use super::support::ask::AskError;
@@ -79,6 +79,14 @@ impl Refused {
     pub(super) fn unavailable(text: impl Into<String>) -> Self {
         Self { reason: Reason::Unavailable, text: text.into(), limit: None }
     }
+
+    /// The daemon goes, and the call was not sent.
+    pub(super) fn stopping() -> Self {
+        Self::unavailable(
+            "the mcpx daemon is stopping, so the call was not sent; nothing has happened, it is \
+             safe to try again once the daemon runs again (`mcpx daemon` starts it)",
+        )
+    }
 }
 
 /// `_meta["dev.mcpx/reason"]` and `data.reason`.
@@ -113,6 +121,8 @@ pub struct Shared {
     settings: watch::Sender<Arc<Settings>>,
     shop: Shop,
     numbers: AtomicU64,
+    /// The daemon stops: no call is admitted any more.
+    stopping: AtomicBool,
     supervisor: Slot<UpstreamsMsg>,
 }
 
@@ -134,12 +144,19 @@ impl Shared {
 
     /// The server of this configuration key.
     pub(super) fn server(&self, key: &str) -> Result<Arc<Server>, Refused> {
+        if self.is_stopping() {
+            return Err(Refused::stopping());
+        }
         self.directory.get(key).ok_or_else(|| {
             Refused::unavailable(format!(
-                "no server `{key}` is configured, or mcpx is about to stop; `mcpx ps` lists the \
-                 servers",
+                "no server `{key}` is configured; `mcpx ps` lists the servers",
             ))
         })
+    }
+
+    /// Whether the daemon stops.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
     }
 }
 
@@ -157,6 +174,7 @@ impl UpstreamsHandle {
             settings: watch::Sender::new(settings),
             shop,
             numbers: AtomicU64::new(1),
+            stopping: AtomicBool::new(false),
             supervisor: Slot::default(),
         };
         Self { shared: Arc::new(shared) }
@@ -205,6 +223,12 @@ impl UpstreamsHandle {
             all.extend(server.pool.status(limit).await);
         }
         all
+    }
+
+    /// One of them, by key.
+    pub async fn status_of(&self, key: &str) -> Option<PoolStatus> {
+        let server = self.shared.directory.get(key)?;
+        server.pool.status(self.ask_limit()).await.ok()
     }
 
     /// How every server is spoken to (D-05).
@@ -276,6 +300,34 @@ impl UpstreamsHandle {
         list_one(&self.shared, caller, key).await
     }
 
+    /// The same, but waits for at most `expose.list_wait`; whether it is listed. What is under way goes
+    /// on.
+    pub async fn list_soon(&self, caller: &Caller, key: &str) -> Result<bool, Refused> {
+        let limit = self.shared.settings().expose.list_wait;
+        let (shared, caller, key) = (Arc::clone(&self.shared), caller.clone(), key.to_owned());
+        let server = shared.server(&key)?;
+        let scope = ScopeKey::of(server.def.scope, &caller, || 0);
+        let listing = async move { list_one(&shared, &caller, &key).await };
+        let listed = if matches!(scope, ScopeKey::Call(_)) {
+            // What it starts would end with it: a task of its own goes on.
+            let (done, listed) = oneshot::channel();
+            task::spawn(async move {
+                // The caller may have gone on.
+                let _ = done.send(listing.await);
+            });
+            tokio::time::timeout(limit, listed).await.ok().and_then(Result::ok)
+        } else {
+            tokio::time::timeout(limit, listing).await.ok()
+        };
+        listed.map_or(Ok(false), |listed| listed.map(|()| true))
+    }
+
+    /// A tool is missing in a list that is not whole: has it read again, unless that has just been done
+    /// (`upstream.relist_interval`), and waits for it.
+    pub async fn list_again(&self, caller: &Caller, key: &str) -> Result<(), Refused> {
+        list_again(&self.shared, caller, key).await
+    }
+
     /// A host session ended: what it alone used is stopped.
     pub fn session_ended(&self, host: HostId) {
         for server in self.shared.directory.all() {
@@ -286,6 +338,7 @@ impl UpstreamsHandle {
     /// Ends all instances, in parallel, and waits until no process is left or `limit` has passed;
     /// how many are left. No call is admitted any more.
     pub async fn stop_all(&self, limit: Duration) -> usize {
+        self.shared.stopping.store(true, Ordering::SeqCst);
         self.shared.supervisor.cast(UpstreamsMsg::StopAll);
         let alive = self.shared.shop.alive.clone();
         let gone = async {

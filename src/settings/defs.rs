@@ -190,6 +190,12 @@ pub const DEFS: &[Def] = &[
     live("upstream.list_timeout", time(MS, HOUR), "Longest reading of a list, all pages together."),
     live("upstream.list_max_pages", count(1, 100_000), "Most pages of one list."),
     live("upstream.list_max_items", count(1, 1_000_000), "Most entries of one list."),
+    live(
+        "upstream.relist_interval",
+        time(NOW, HOUR),
+        "A list that is not whole is read again for a tool that is missing in it, but not within \
+         this time of the last reading.",
+    ),
     live("upstream.list_parallel", count(1, 1000), "Servers started at once to read their lists."),
     live(
         "upstream.ping_timeout",
@@ -219,6 +225,12 @@ pub const DEFS: &[Def] = &[
         "pool.park_after",
         count(1, 1_000),
         "Failures in a row after which a server is parked until it is restarted by hand.",
+    ),
+    live(
+        "pool.fault_memory",
+        count(1, 1_000_000),
+        "Projects and sessions of one server whose failures are remembered; beyond it the one that \
+         failed longest ago is forgotten.",
     ),
     live(
         "pool.sustained_uptime",

@@ -102,6 +102,8 @@ pub struct UpstreamSettings {
     pub list_max_pages: usize,
     /// `upstream.list_max_items`.
     pub list_max_items: usize,
+    /// `upstream.relist_interval`: least time between two readings of a list that is not whole.
+    pub relist_interval: Duration,
     /// `upstream.list_parallel`: servers started at once only to read their lists.
     pub list_parallel: usize,
     /// `upstream.ping_timeout`.
@@ -121,6 +123,8 @@ pub struct PoolSettings {
     pub sustained_uptime: Duration,
     /// `pool.park_after`: failures in a row (short lives counted) after which the pool is parked.
     pub park_after: u32,
+    /// `pool.fault_memory`: scope keys whose failures are remembered.
+    pub fault_memory: usize,
     /// `pool.in_flight`: calls on one instance at once.
     pub in_flight: usize,
     /// `pool.queue`: callers waiting for one server at most.
@@ -349,6 +353,7 @@ impl Values<'_> {
             list: self.time("upstream.list_timeout"),
             list_max_pages: self.count("upstream.list_max_pages"),
             list_max_items: self.count("upstream.list_max_items"),
+            relist_interval: self.time("upstream.relist_interval"),
             list_parallel: self.count("upstream.list_parallel"),
             ping: self.time("upstream.ping_timeout"),
         }
@@ -361,6 +366,7 @@ impl Values<'_> {
             backoff_max: self.time("plumbing.restart_backoff_max"),
             sustained_uptime: self.time("pool.sustained_uptime"),
             park_after: self.small("pool.park_after"),
+            fault_memory: self.count("pool.fault_memory"),
             in_flight: self.count("pool.in_flight"),
             queue: self.count("pool.queue"),
             queue_timeout: self.time("pool.queue_timeout"),

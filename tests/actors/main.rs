@@ -12,6 +12,8 @@ mod support;
 
 mod calls;
 mod catalog;
+mod faults;
+mod lists;
 mod memory;
 mod pools;
 mod processes;

@@ -1,5 +1,7 @@
 //! Upstreams in memory, so that a paused clock can run through hours of crashes.
 
+use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,20 +19,44 @@ use tokio::sync::watch;
 pub struct Script {
     /// There is no such program.
     pub missing: bool,
+    /// It ends at once.
+    pub exits: bool,
     /// It never answers the opening.
     pub mute: bool,
+    /// It takes so long over its handshake.
+    pub opens_after: Duration,
+    /// What it does when it is asked for its tools.
+    pub list: ListScript,
     /// It ends so long after its handshake.
     pub dies_after: Option<Duration>,
     /// It answers nothing any more so long after its handshake.
     pub wedges_after: Option<Duration>,
 }
 
+/// How a list is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ListScript {
+    /// With one tool.
+    #[default]
+    Given,
+    /// With an error the first time.
+    RefusedFirst,
+    /// Not at all.
+    Mute,
+    /// By dying so long after the question.
+    Deadly(Duration),
+}
+
 /// Makes memory links to servers that follow a script.
 #[derive(Debug, Default)]
 pub struct Memory {
     script: Mutex<Script>,
+    /// Scripts of servers that run in these folders.
+    local: Mutex<HashMap<PathBuf, Script>>,
     starts: Mutex<Vec<std::time::Instant>>,
     alive: Arc<AtomicUsize>,
+    /// How often all have been killed.
+    killed: watch::Sender<u32>,
 }
 
 impl Memory {
@@ -44,6 +70,16 @@ impl Memory {
     /// From now on.
     pub fn follow(&self, script: Script) {
         *self.script.lock().unwrap() = script;
+    }
+
+    /// From now on, where a server runs in `folder`.
+    pub fn follow_in(&self, folder: &str, script: Script) {
+        self.local.lock().unwrap().insert(folder.into(), script);
+    }
+
+    /// Ends all that run.
+    pub fn kill_all(&self) {
+        self.killed.send_modify(|times| *times += 1);
     }
 
     /// When servers were started, since the first.
@@ -97,18 +133,24 @@ impl Process for MemoryProcess {
 impl Connect for Memory {
     fn connect(&self, spec: &SpawnSpec) -> Result<Connected, SpawnError> {
         self.starts.lock().unwrap().push(clock::now());
-        let script = *self.script.lock().unwrap();
+        let local = self.local.lock().unwrap().get(&spec.cwd).copied();
+        let script = local.unwrap_or(*self.script.lock().unwrap());
         if script.missing {
             let program = spec.program.to_string_lossy().into_owned();
             return Err(SpawnError::NotFound { program, path: "/bin".to_owned() });
         }
         let (ours, theirs) = Link::pair(spec.link);
         let (has_ended, ended) = watch::channel(false);
-        let (stop, stopped) = watch::channel(false);
+        let (stop, mut stopped) = watch::channel(false);
         let alive = Arc::clone(&self.alive);
+        let mut killed = self.killed.subscribe();
         alive.fetch_add(1, Ordering::SeqCst);
         tokio::spawn(async move {
-            serve(theirs, script, stopped).await;
+            tokio::select! {
+                () = serve(theirs, script) => {}
+                _ = stopped.wait_for(|stopped| *stopped) => {}
+                _ = killed.changed() => {}
+            }
             alive.fetch_sub(1, Ordering::SeqCst);
             let _ = has_ended.send(true);
         });
@@ -118,11 +160,12 @@ impl Connect for Memory {
     }
 }
 
-async fn serve(link: Link, script: Script, mut stopped: watch::Receiver<bool>) {
+async fn serve(link: Link, script: Script) {
     let Link { mut reader, sender, writer } = link;
     let writing = tokio::spawn(writer.run());
     let mut ready_at = None;
-    loop {
+    let mut readings = 0;
+    while !script.exits {
         let death = async {
             match (ready_at, script.dies_after) {
                 (Some(at), Some(after)) => {
@@ -134,7 +177,6 @@ async fn serve(link: Link, script: Script, mut stopped: watch::Receiver<bool>) {
         let event = tokio::select! {
             event = reader.next() => event,
             () = death => break,
-            _ = stopped.wait_for(|stopped| *stopped) => break,
         };
         let LinkEvent::Frame(frame) = event else { break };
         let message: Value = serde_json::from_slice(&frame).unwrap();
@@ -146,12 +188,25 @@ async fn serve(link: Link, script: Script, mut stopped: watch::Receiver<bool>) {
         let id = &message["id"];
         let result = match message["method"].as_str().unwrap() {
             "initialize" => {
+                tokio::time::sleep(script.opens_after).await;
                 ready_at = Some(clock::now());
                 json!({
                     "protocolVersion": message["params"]["protocolVersion"],
                     "capabilities": {"tools": {}},
                     "serverInfo": {"name": "memory", "version": "1"},
                 })
+            }
+            "tools/list" if script.list == ListScript::Mute => continue,
+            "tools/list" if script.list == ListScript::RefusedFirst && readings == 0 => {
+                readings += 1;
+                let error = json!({"code": -32603, "message": "not now"});
+                let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
+                sender.send(answer.to_string().into()).await.unwrap();
+                continue;
+            }
+            "tools/list" if let ListScript::Deadly(after) = script.list => {
+                tokio::time::sleep(after).await;
+                break;
             }
             "tools/list" => json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}),
             "tools/call" => json!({"content": [{"type": "text", "text": "called"}]}),

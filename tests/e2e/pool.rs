@@ -184,3 +184,28 @@ async fn o01_events_tell_the_story() {
         assert!(kinds.iter().any(|one| one == kind), "{kind} in {kinds:?}");
     }
 }
+
+/// F28, F48: a command's call starts the server that it names, once, and no other; the failure of that
+/// start is its answer.
+#[tokio::test]
+async fn f28_a_command_starts_one_server_once() {
+    let daemon = setup::start(
+        |daemon| {
+            vec![
+                daemon.fake("fine").args("--tools echo"),
+                daemon.fake("mute").args("--initialize-silent --probe silent"),
+            ]
+        },
+        "upstream.handshake_timeout = \"500ms\"\nplumbing.restart_backoff_step = \"30s\"\n\
+         plumbing.restart_backoff_max = \"30s\"\nexpose.list_wait = \"5s\"",
+    );
+    for _ in 0..2 {
+        let began = Instant::now();
+        daemon.cli(&["call", "fine", "echo", "text=x"]).await.expect_code(0);
+        assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    }
+    assert_eq!(server(&daemon, "mute").await["state"], "idle");
+    let failed = daemon.cli(&["call", "mute", "echo", "text=x"]).await.expect_code(1);
+    assert!(failed.stderr.contains("upstream.handshake_timeout"), "{}", failed.stderr);
+    assert_eq!(server(&daemon, "mute").await["failures"], 1);
+}

@@ -185,6 +185,23 @@ crate::for_revisions! { all_real;
     }
 }
 
+/// F48: a silent server's tools are not waited for until a host gives up: what is known is told, and
+/// what it is doing.
+#[tokio::test]
+async fn f48_a_silent_namespace_is_told_in_time() {
+    let daemon = start(mixed, "expose.list_wait = \"300ms\"");
+    let mut host = host(&daemon, "2025-06-18").await;
+    for name in ["mute", "slow"] {
+        let began = Instant::now();
+        let answer = host.call("mcpx_namespaces", json!({ "namespace": name })).await;
+        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+        let text = text_of(&answer);
+        assert!(text.contains("starting since") && text.contains("mcpx_status"), "{answer}");
+    }
+    let crashes = host.call("mcpx_namespaces", json!({ "namespace": "crashes" })).await;
+    assert!(failed(&crashes) && text_of(&crashes).contains("out-of-cheese"), "{crashes}");
+}
+
 /// F48: a call on a dead server's listed tool says what is wrong with the server, never "unknown".
 #[tokio::test]
 async fn f48_a_dead_server_is_not_an_unknown_tool() {

@@ -111,6 +111,22 @@ async fn f38_another_list_after_a_restart() {
     assert_eq!(names(&host.list_tools().await), ["up_after", "up_both"]);
 }
 
+/// F38: a server that a reload brings is listed in the background, and hosts hear of its tools.
+#[tokio::test]
+async fn f38_a_server_that_a_reload_brings() {
+    let daemon = start(|daemon| vec![daemon.fake("up").args("--tools echo")], PASS);
+    let mut host = host(&daemon, "2025-11-25").await;
+    assert_eq!(names(&host.list_tools().await), ["up_echo"]);
+    let more = [
+        daemon.fake("up").args("--tools echo"),
+        daemon.fake("new").args("--tools echo --start-delay 300"),
+    ];
+    daemon.write_config(&more, &crate::setup::quick(PASS));
+    daemon.cli(&["reload"]).await.expect_code(0);
+    host.expect_notification(CHANGED).await;
+    assert_eq!(names(&host.list_tools().await), ["new_echo", "up_echo"]);
+}
+
 /// F38: hosts before their handshake, and modern ones, are sent nothing unasked.
 #[tokio::test]
 async fn f38_nobody_is_told_unasked() {

@@ -126,6 +126,12 @@ impl CatalogHandle {
         let _ = self.watch().wait_for(listed).await;
     }
 
+    /// Resolves when the snapshot shows all that was reported before.
+    pub(super) async fn caught_up(&self, limit: Duration) {
+        // Where it takes too long, what is known is what is shown.
+        let _ = self.shared.actor.ask(limit, |reply| CatalogMsg::CatchUp { reply }).await;
+    }
+
     /// Resolves when everything is on disk, or `limit` has passed.
     pub async fn flush(&self, limit: Duration) {
         // What could not be written has been said in an event.
@@ -165,6 +171,11 @@ pub enum CatalogMsg {
         def: Arc<ServerDef>,
         /// Why.
         why: String,
+    },
+    /// Answered in turn.
+    CatchUp {
+        /// Where the answer goes.
+        reply: RpcReplyPort<()>,
     },
     /// The writing task is through.
     Written {
@@ -233,6 +244,10 @@ impl Actor for Catalog {
             }
             CatalogMsg::Listed { def, list } => state.listed(&def, list),
             CatalogMsg::ListFailed { def, why } => state.list_failed(&def, why),
+            CatalogMsg::CatchUp { reply } => {
+                // Whoever asked may have given up.
+                let _ = reply.send(());
+            }
             CatalogMsg::Written { failed } => state.written(failed),
             CatalogMsg::Flush { reply } => {
                 state.waiting.push(reply);

@@ -37,14 +37,16 @@ pub(super) async fn tools(
     {
         return Err(no_namespace(context, name));
     }
-    // One server is waited for as long as it takes to start; of many, what is known is shown.
+    // One server is waited for as long as it takes to start; of many, what is known is shown. Nobody
+    // starts servers that were not asked for.
     let mut reason = None;
     match chosen.as_slice() {
-        [one] if one.listing == Listing::Never && namespace.is_some() => {
+        _ if namespace.is_none() => context.upstreams.list_missing(&caller, |_| true).await,
+        [one] if one.listing == Listing::Never => {
             let listed = context.upstreams.list_now(&caller, &one.def.key).await;
             reason = listed.err().map(|refused| refused.text);
         }
-        _ => context.upstreams.list_missing(&caller, |_| true).await,
+        _ => {}
     }
     let snapshot = context.catalog.snapshot();
     let namespaces = snapshot.servers.iter().filter(|server| wanted(server));
@@ -137,8 +139,11 @@ async fn find(
         context.upstreams.list_now(caller, &server.def.key).await.map_err(refused)?;
         server = namespace(context, &wanted.namespace)?;
     }
-    let found = server.tools.iter().find(|tool| tool.name == wanted.tool).cloned();
-    let tool = found.ok_or_else(|| {
+    if server.tool(&wanted.tool).is_none() && matches!(server.listing, Listing::Incomplete(_)) {
+        context.upstreams.list_again(caller, &server.def.key).await.map_err(refused)?;
+        server = namespace(context, &wanted.namespace)?;
+    }
+    let tool = server.tool(&wanted.tool).cloned().ok_or_else(|| {
         let names: Vec<&str> = server.tools.iter().map(|tool| tool.name.as_str()).collect();
         let text = format!(
             "`{}` has no tool `{}`; {}",

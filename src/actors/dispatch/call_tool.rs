@@ -41,8 +41,12 @@ async fn prepare(context: &Context, caller: &Caller, params: &Object) -> Result<
         listed.map_err(|refused| Told::from(refused).as_tool_result())?;
         server = find()?;
     }
-    let found = server.tools.iter().find(|tool| tool.name == wanted.tool);
-    let Some(tool) = found.cloned() else {
+    if server.tool(&wanted.tool).is_none() && matches!(server.listing, Listing::Incomplete(_)) {
+        let listed = context.upstreams.list_again(caller, &server.def.key).await;
+        listed.map_err(|refused| Told::from(refused).as_tool_result())?;
+        server = find()?;
+    }
+    let Some(tool) = server.tool(&wanted.tool).cloned() else {
         let near = did_you_mean(&wanted.tool, server.tools.iter().map(|tool| tool.name.as_str()));
         let incomplete = match &server.listing {
             Listing::Incomplete(why) => format!(" Its list is incomplete: {why}."),

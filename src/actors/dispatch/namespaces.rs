@@ -33,8 +33,10 @@ async fn text(
     };
     let mut server = find_server(&context.catalog.snapshot(), &namespace)?;
     if server.listing == Listing::Never {
-        let listed = context.upstreams.list_now(caller, &server.def.key).await;
-        listed.map_err(|refused| refused.text)?;
+        let listed = context.upstreams.list_soon(caller, &server.def.key).await;
+        if !listed.map_err(|refused| refused.text)? {
+            return Ok(not_yet(context, &server).await);
+        }
         server = find_server(&context.catalog.snapshot(), &namespace)?;
     }
     let page: usize = given.get("page").and_then(|page| page.read().ok()).unwrap_or(1);
@@ -78,6 +80,24 @@ fn about(server: &CatalogServer) -> String {
         (false, true) => name,
         (false, false) => format!("{name}. {description}"),
     }
+}
+
+/// What is known of a server whose list did not come within `expose.list_wait`: a host gives up on a
+/// tool long before a slow server is ready, so it is told to ask again (F48).
+async fn not_yet(context: &Context, server: &CatalogServer) -> String {
+    let mut text = one_line(server);
+    text.push('\n');
+    let Some(status) = context.upstreams.status_of(&server.def.key).await else { return text };
+    let oldest = status.instances.iter().max_by_key(|instance| instance.uptime_ms);
+    let since = oldest.map(|it| format!(" since {} s", it.uptime_ms / 1000)).unwrap_or_default();
+    let doing = match status.state {
+        "ready" => format!("It runs{since}, but has not given its list yet"),
+        "starting" => format!("It is starting{since}"),
+        other => format!("It is in state `{other}`{since}"),
+    };
+    let reason = status.reason.map(|why| format!(" (before that: {why})")).unwrap_or_default();
+    let _ = writeln!(text, "{doing}{reason}. Ask again in a moment; mcpx_status tells more.");
+    text
 }
 
 fn one_server(server: &CatalogServer, page: usize, size: usize) -> Result<String, String> {

@@ -5,14 +5,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
-use super::Shop;
 use super::connect::Connected;
+use super::{Fault, Shop};
 use crate::protocol::session::Limit;
 use crate::settings::references::{Reference, expand, references};
 use crate::settings::{Scope, ServerDef, Settings};
 use crate::transport::environment::Environment;
 use crate::transport::link::LinkLimits;
-use crate::transport::stdio::child::SpawnSpec;
+use crate::transport::stdio::child::{SpawnError, SpawnSpec};
 use crate::transport::stdio::ring::RingLimits;
 
 /// A future of something looked up.
@@ -53,14 +53,14 @@ impl Surroundings for Environment {
 pub struct NotStarted {
     /// One sentence without a full stop.
     pub text: String,
-    /// Trying again without a change is pointless.
-    pub permanent: bool,
+    /// What trying again is worth.
+    pub fault: Fault,
 }
 
 impl NotStarted {
     /// A mistake in the configuration, or something it refers to that is missing.
     fn mistake(text: impl Into<String>) -> Self {
-        Self { text: text.into(), permanent: true }
+        Self { text: text.into(), fault: Fault::Everybodys }
     }
 }
 
@@ -81,12 +81,25 @@ pub(super) async fn start(
                  shell took too long",
                 limit.value, limit.setting,
             ),
-            permanent: false,
+            fault: Fault::Passing,
         }
     })??;
     shop.connect
         .connect(&spec)
-        .map_err(|error| NotStarted { permanent: error.is_permanent(), text: error.to_string() })
+        .map_err(|error| NotStarted { fault: fault(&error, &spec), text: error.to_string() })
+}
+
+/// Whom a failed start concerns: what is looked for in the folder where it runs depends on whose
+/// folder that is.
+fn fault(error: &SpawnError, spec: &SpawnSpec) -> Fault {
+    let relative =
+        spec.program.as_encoded_bytes().contains(&b'/') && !Path::new(&spec.program).is_absolute();
+    match error {
+        _ if !error.is_permanent() => Fault::Passing,
+        SpawnError::NoDirectory(_) => Fault::Keys,
+        _ if relative => Fault::Keys,
+        _ => Fault::Everybodys,
+    }
 }
 
 /// The process that `def` describes.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use ractor::ActorRef;
+use ractor::{ActorRef, RpcReplyPort};
 
 use super::connect::Connected;
 use super::keeper::Keeper;
 use super::reader::read;
 use super::spec::{self, NotStarted};
-use super::{End, EndKind, InstanceArgs, InstanceMsg, Sink};
+use super::{End, EndKind, Fault, InstanceArgs, InstanceMsg, Sink};
 use crate::actors::events::Event;
 use crate::actors::pool::PoolMsg;
 use crate::actors::pool::directory::{Load, Route};
@@ -27,6 +27,15 @@ use crate::transport::clock;
 use crate::transport::link::LinkSender;
 use crate::transport::stdio::child::{ExitReport, StopLadder};
 use crate::transport::stdio::ring::StderrRing;
+
+/// Readings of the tool list.
+#[derive(Debug, Default)]
+struct Lists {
+    under_way: bool,
+    /// When the last one came to its end.
+    read_at: Option<Instant>,
+    waiters: Vec<RpcReplyPort<()>>,
+}
 
 /// See [`super`].
 #[derive(Debug)]
@@ -46,6 +55,7 @@ pub struct InstanceState {
     stopping: Option<(EndKind, &'static str)>,
     end: Option<End>,
     reported: bool,
+    lists: Lists,
     deadline: Option<Instant>,
     timer: Timer,
     silence: Timer,
@@ -80,6 +90,7 @@ impl InstanceState {
             stopping: None,
             end: None,
             reported: false,
+            lists: Lists::default(),
             deadline: None,
             timer: Timer::new(),
             silence: Timer::new(),
@@ -94,8 +105,8 @@ impl InstanceState {
         }
         let Connected { link, drain, process } = match outcome {
             Ok(connected) => connected,
-            Err(NotStarted { text, permanent }) => {
-                return self.finish(EndKind::StartFailed { permanent }, text);
+            Err(NotStarted { text, fault }) => {
+                return self.finish(EndKind::StartFailed { fault }, text);
             }
         };
         let stderr = process.stderr();
@@ -222,7 +233,7 @@ impl InstanceState {
         match event {
             UpstreamEvent::Settled(settled) => self.settled(now, settled),
             UpstreamEvent::OpenFailed(error) => self.open_failed(&error),
-            UpstreamEvent::Tools(read) => self.tools_read(read),
+            UpstreamEvent::Tools(read) => self.tools_read(now, read),
             // The session reads them again by itself; the catalog compares (F38).
             UpstreamEvent::ToolsChanged => {}
             UpstreamEvent::Noise(line) => {
@@ -266,10 +277,30 @@ impl InstanceState {
         shop.events.emit(started.of_instance(id.to_string()));
         let id = *id;
         self.tell_pool(PoolMsg::Ready { id, settled: Arc::new(settled), route });
-        if self.args.read_tools
-            && let Some(session) = &mut self.session
-        {
+        if self.args.read_tools {
+            self.read_tools(now);
+        }
+    }
+
+    fn read_tools(&mut self, now: Instant) {
+        if let Some(session) = &mut self.session {
+            self.lists.under_way = true;
             session.read_tools(now);
+        }
+    }
+
+    pub(super) fn read_again(&mut self, now: Instant, reply: RpcReplyPort<()>) {
+        let interval = self.args.settings.upstream.relist_interval;
+        let fresh = self.lists.read_at.is_some_and(|at| now < at + interval);
+        if self.end.is_some() || (fresh && !self.lists.under_way) {
+            // Whoever asked may have given up.
+            let _ = reply.send(());
+            return;
+        }
+        self.lists.waiters.push(reply);
+        if self.ready && !self.lists.under_way {
+            self.read_tools(now);
+            self.run_outputs(now);
         }
     }
 
@@ -281,16 +312,22 @@ impl InstanceState {
             | OpenError::Refused { .. }
             | OpenError::Unusable(_)
             | OpenError::TimedOut(_)
-            | OpenError::Closed(_) => EndKind::StartFailed { permanent: false },
+            | OpenError::Closed(_) => EndKind::StartFailed { fault: Fault::Passing },
         };
         self.finish(kind, error.to_string());
     }
 
-    fn tools_read(&mut self, read: Result<ListRead, String>) {
+    fn tools_read(&mut self, now: Instant, read: Result<ListRead, String>) {
         let InstanceArgs { def, shop, .. } = &self.args;
         match read {
             Ok(list) => shop.catalog.listed(def, list),
             Err(why) => shop.catalog.list_failed(def, why),
+        }
+        self.lists.under_way = false;
+        self.lists.read_at = Some(now);
+        for reply in self.lists.waiters.drain(..) {
+            // Whoever asked may have given up.
+            let _ = reply.send(());
         }
     }
 
@@ -305,7 +342,7 @@ impl InstanceState {
         if self.ready {
             EndKind::Died { cleanly: false }
         } else {
-            EndKind::StartFailed { permanent: false }
+            EndKind::StartFailed { fault: Fault::Passing }
         }
     }
 
@@ -348,7 +385,7 @@ impl InstanceState {
         }
         self.stopping = Some((kind, why));
         self.args.routes.remove(&self.args.key, self.args.id);
-        self.tell_pool(PoolMsg::Leaving { id: self.args.id });
+        self.tell_pool(PoolMsg::Leaving { id: self.args.id, why: why.to_owned() });
         if self.ready && self.load.leave() && !limit.is_zero() {
             self.drain.set(&self.me, Some(now + limit), InstanceMsg::DrainDue);
         } else {
@@ -382,7 +419,7 @@ impl InstanceState {
             return;
         }
         self.args.routes.remove(&self.args.key, self.args.id);
-        self.tell_pool(PoolMsg::Leaving { id: self.args.id });
+        self.tell_pool(PoolMsg::Leaving { id: self.args.id, why: text.clone() });
         let idle = self.load.get() == 0;
         let closed = self.closed(&text);
         self.end = Some(End { kind, text, stderr: Vec::new() });
@@ -399,6 +436,7 @@ impl InstanceState {
         if let Some(End { kind: EndKind::Died { cleanly }, .. }) = &mut self.end {
             *cleanly = idle;
         }
+        self.lists.waiters.clear();
         self.tasks.clear();
         self.link = None;
         if self.keeper.take().is_none() {

@@ -1,11 +1,14 @@
 //! One call, from finding a route to its outcome. Runs in the caller's task; no actor waits here.
 
+use std::time::Duration;
+
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
 use super::directory::{Lane, Lease, Route, RouteKey, ScopeKey, Server};
 use super::{PoolHandle, RouteAnswer};
 use crate::actors::instance::{InstanceMsg, Sink};
+use crate::actors::support::ask::ask;
 use crate::actors::upstreams::{CallWant, Caller, Reason, Refused, Shared};
 use crate::protocol::session::pending::CallLimits;
 use crate::protocol::session::upstream::Call;
@@ -37,7 +40,11 @@ pub async fn call(shared: &Shared, want: CallWant) -> Result<Answer, Refused> {
             // The server was replaced meanwhile: the directory knows the new generation.
             None => Answer::Lost { written: false, why: "it was replaced".to_owned() },
         };
+
         match answer {
+            Answer::Lost { written: false, .. } if shared.is_stopping() => {
+                return Err(Refused::stopping());
+            }
             Answer::Lost { written: false, .. } if unwritten < settings.call.resend_limit => {
                 unwritten += 1;
             }
@@ -203,23 +210,36 @@ impl Drop for CallScope {
     }
 }
 
+/// A server that runs for a caller. In call scope it does so as long as this is held.
+#[derive(Debug)]
+pub struct Awake {
+    /// Whose instance it is.
+    pub key: RouteKey,
+    _scope: Option<CallScope>,
+}
+
 /// Starts `server` for `caller` if it is not running, and waits until it is usable or refused: for
-/// reading its lists, not for a call. In call scope it runs as long as what is returned is held.
-pub async fn wake(
-    shared: &Shared,
-    server: &Server,
-    caller: &Caller,
-) -> Result<Option<CallScope>, Refused> {
+/// reading its lists, not for a call.
+pub async fn wake(shared: &Shared, server: &Server, caller: &Caller) -> Result<Awake, Refused> {
     let scope = ScopeKey::of(server.def.scope, caller, || shared.next_number());
     let key = RouteKey { scope, lane: Lane::Shared };
-    let scope = CallScope::of(server, &key);
-    if server.routes.find(&key).is_some() {
-        return Ok(scope);
+    let awake = Awake { _scope: CallScope::of(server, &key), key };
+    if server.routes.find(&awake.key).is_some() {
+        return Ok(awake);
     }
     let pool = shared.settings().pool;
-    match server.pool.get_route(&key, caller, pool.queue_timeout).await {
-        RouteAnswer::Ready | RouteAnswer::Moved => Ok(scope),
+    match server.pool.get_route(&awake.key, caller, pool.queue_timeout).await {
+        RouteAnswer::Ready | RouteAnswer::Moved => Ok(awake),
         RouteAnswer::Refused(refused) => Err(refused),
         RouteAnswer::Late => Err(too_late(&server.def.key, Stage::Start, &pool)),
+    }
+}
+
+/// Has the instance of `awake` read its tools again, and waits until it has; not where it has just
+/// done so.
+pub async fn read_again(server: &Server, awake: &Awake, limit: Duration) {
+    if let Some(route) = server.routes.find(&awake.key) {
+        // One that goes, or takes too long, leaves the list as it was.
+        let _ = ask(route.actor(), limit, |reply| InstanceMsg::ReadTools { reply }).await;
     }
 }

@@ -211,6 +211,11 @@ impl Route {
         Self { instance, pending, permits: Arc::new(Semaphore::new(permits.max(1))), load }
     }
 
+    /// The instance.
+    pub fn actor(&self) -> &ActorRef<InstanceMsg> {
+        &self.load.actor
+    }
+
     /// Whether anybody uses it or waits for it.
     pub fn is_busy(&self) -> bool {
         self.load.get() > 0 || !self.pending.is_empty()

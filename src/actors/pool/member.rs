@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ractor::ActorRef;
+use ractor::{ActorRef, RpcReplyPort};
 
+use super::RouteAnswer;
 use super::directory::{Route, RouteKey};
+use super::faults::FaultKey;
 use super::status::InstanceStatus;
 use crate::actors::instance::{InstanceId, InstanceMsg};
 use crate::protocol::session::upstream::Settled;
@@ -30,6 +32,8 @@ pub(super) enum Phase {
     Leaving {
         /// How long it had been usable.
         uptime: Duration,
+        /// One phrase.
+        why: String,
     },
 }
 
@@ -37,6 +41,8 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Member {
     pub key: RouteKey,
+    /// With whom it fails.
+    pub whose: FaultKey,
     pub project: Option<Arc<Path>>,
     pub actor: ActorRef<InstanceMsg>,
     pub started: Instant,
@@ -47,6 +53,8 @@ pub(super) struct Member {
     pub without_probe: bool,
     /// Nobody will use its scope key again.
     pub abandoned: bool,
+    /// Who waits for its list.
+    pub list_waiters: Vec<RpcReplyPort<RouteAnswer>>,
 }
 
 impl Member {
@@ -70,13 +78,22 @@ impl Member {
         match &self.phase {
             Phase::Starting => Duration::ZERO,
             Phase::Ready { since, .. } => now.saturating_duration_since(*since),
-            Phase::Leaving { uptime } => *uptime,
+            Phase::Leaving { uptime, .. } => *uptime,
         }
     }
 
     /// It admits no more calls. Drops the route, and with it the pool's hold on its calls.
-    pub(super) fn leave(&mut self, now: Instant) {
-        self.phase = Phase::Leaving { uptime: self.uptime(now) };
+    pub(super) fn leave(&mut self, now: Instant, why: String) {
+        self.phase = Phase::Leaving { uptime: self.uptime(now), why };
+    }
+
+    /// Why it leaves, and its last lines on stderr.
+    pub(super) fn farewell(&self) -> (&str, Vec<String>) {
+        let why = match &self.phase {
+            Phase::Leaving { why, .. } => why.as_str(),
+            Phase::Starting | Phase::Ready { .. } => "it ended",
+        };
+        (why, self.stderr.as_ref().map(|ring| ring.tail(usize::MAX)).unwrap_or_default())
     }
 
     /// Tells it to stop.
@@ -86,7 +103,7 @@ impl Member {
         }
         // A dead one is reported by its supervision event.
         let _ = self.actor.cast(InstanceMsg::Stop { why, limit });
-        self.leave(now);
+        self.leave(now, why.to_owned());
     }
 
     /// Asks it to stop if it is idle; it knows best, and says so when it leaves.

@@ -7,6 +7,7 @@
 
 pub mod caller;
 pub mod directory;
+mod faults;
 mod member;
 mod operate;
 pub mod plan;
@@ -101,6 +102,18 @@ pub enum PoolMsg {
     Leaving {
         /// Which.
         id: InstanceId,
+        /// One phrase.
+        why: String,
+    },
+    /// Somebody waits for the list of the instance that serves this key. Answered when that instance
+    /// leaves.
+    UntilGone {
+        /// Whose.
+        key: RouteKey,
+        /// On whose behalf.
+        caller: Caller,
+        /// Where the answer goes.
+        reply: RpcReplyPort<RouteAnswer>,
     },
     /// From an instance: it is over and its process is gone.
     Ended {
@@ -192,6 +205,22 @@ impl PoolHandle {
         }
     }
 
+    /// Waits until the instance that serves `key` is gone; why.
+    pub async fn until_gone(
+        &self,
+        key: &RouteKey,
+        caller: &Caller,
+        limit: Duration,
+    ) -> RouteAnswer {
+        let (key, caller) = (key.clone(), caller.clone());
+        let asked = ask(&self.actor, limit, |reply| PoolMsg::UntilGone { key, caller, reply });
+        match asked.await {
+            Ok(answer) => answer,
+            Err(AskError::Gone) => RouteAnswer::Moved,
+            Err(AskError::Late) => RouteAnswer::Late,
+        }
+    }
+
     /// All instances of `key` are in full use: start another, where `max` allows it.
     pub fn crowded(&self, key: &RouteKey, caller: &Caller) {
         self.tell(PoolMsg::Crowded { key: key.clone(), caller: caller.clone() });
@@ -271,7 +300,8 @@ impl Actor for Pool {
             PoolMsg::Crowded { key, caller } => state.crowded(now, key, &caller),
             PoolMsg::Spawned { id, pid, stderr } => state.spawned(id, pid, stderr),
             PoolMsg::Ready { id, settled, route } => state.ready(now, id, settled, route),
-            PoolMsg::Leaving { id } => state.leaving(id),
+            PoolMsg::Leaving { id, why } => state.leaving(id, why),
+            PoolMsg::UntilGone { key, caller, reply } => state.until_gone(&key, &caller, reply),
             PoolMsg::Ended { id, end } => state.ended(now, id, end),
             PoolMsg::DeadlineDue => state.deadline_due(now),
             PoolMsg::SessionEnded { host } => state.scope_ended(&session(host)),

@@ -27,23 +27,23 @@ impl PoolState {
     }
 
     pub(super) fn stop(&mut self, reply: RpcReplyPort<()>) {
-        self.health.stop();
+        self.faults.stop();
         self.wanted.clear();
-        self.answer_all(&RouteAnswer::Refused(self.refusal()));
+        self.answer_all(&RouteAnswer::Refused(self.stopped()));
         self.stop_members("an operator stopped it", Duration::ZERO);
         self.stop_replies.push(reply);
         self.serve(clock::now());
     }
 
     pub(super) fn start(&mut self, now: Instant, reply: RpcReplyPort<()>) {
-        self.health.revive();
+        self.faults.revive();
         self.want_global();
         self.serve(now);
         answer(reply, ());
     }
 
     pub(super) fn restart(&mut self, now: Instant, reply: RpcReplyPort<()>) {
-        self.health.revive();
+        self.faults.revive();
         let live: Vec<_> = self
             .members
             .values()

@@ -42,8 +42,15 @@ pub enum Phase {
         /// Trying again without a change is pointless (no such program).
         permanent: bool,
     },
-    /// Starts nothing at all: an operator said so.
-    Stopped,
+}
+
+/// The life of an instance that ended, or that never became usable.
+#[derive(Debug, Clone, Copy)]
+pub struct Life {
+    /// When it was started.
+    pub started: Instant,
+    /// How long it had been usable.
+    pub uptime: Duration,
 }
 
 /// What a caller who finds no route is told.
@@ -57,13 +64,14 @@ pub enum Admission {
     Refuse,
 }
 
-/// Failures of one server, and what follows from them.
+/// Failures of those who share instances, and what follows from them.
 #[derive(Debug, Default)]
 pub struct Health {
     phase: Phase,
     failures: u32,
-    restarts: u32,
     rest: Duration,
+    /// When the last failure was counted.
+    failed_at: Option<Instant>,
     /// Before it, a caller's wish starts nothing in a resting pool: with it, at most one start for
     /// each rest is theirs (F29).
     probe_after: Option<Instant>,
@@ -80,9 +88,9 @@ impl Health {
         self.failures
     }
 
-    /// Deaths and failed starts in this pool's life.
-    pub const fn restarts(&self) -> u32 {
-        self.restarts
+    /// When the last failure was counted.
+    pub const fn failed_at(&self) -> Option<Instant> {
+        self.failed_at
     }
 
     /// A caller wants an instance.
@@ -90,7 +98,6 @@ impl Health {
         let may_probe = self.probe_after.is_none_or(|at| at <= now);
         match self.phase {
             Phase::Fine => Admission::Start,
-            Phase::Stopped => Admission::Refuse,
             Phase::Backoff(until) if until <= now => Admission::Start,
             Phase::Backoff(until) if !may_probe => Admission::Wait(until),
             // For a permanent fault too: looking the program up again is how a change of what is
@@ -108,15 +115,13 @@ impl Health {
         match self.phase {
             Phase::Fine => true,
             Phase::Backoff(until) => until <= now,
-            Phase::Parked { .. } | Phase::Stopped => false,
+            Phase::Parked { .. } => false,
         }
     }
 
     /// An instance is usable. The failures before it are forgotten only if it lives long enough.
     pub fn ready(&mut self) {
-        if self.phase != Phase::Stopped {
-            self.phase = Phase::Fine;
-        }
+        self.phase = Phase::Fine;
     }
 
     /// An instance ended as it was told to, after `uptime`.
@@ -126,17 +131,15 @@ impl Health {
         }
     }
 
-    /// A start failed (`uptime` is zero), or an instance died after `uptime`.
-    pub fn failed(&mut self, now: Instant, rules: &Rules, uptime: Duration, jitter: [u8; 2]) {
-        if uptime >= rules.sustained {
+    /// A start failed (its uptime is zero), or an instance died.
+    pub fn failed(&mut self, now: Instant, rules: &Rules, life: Life, jitter: [u8; 2]) {
+        if life.uptime >= rules.sustained {
             self.clear();
         }
-        self.failures += 1;
-        self.restarts += 1;
-        self.rest = rules.backoff.delay(self.failures, jitter);
-        if self.phase == Phase::Stopped {
+        if !self.count(now, life) {
             return;
         }
+        self.rest = rules.backoff.delay(self.failures, jitter);
         self.phase = if self.failures >= rules.park_after {
             Phase::Parked { permanent: false }
         } else {
@@ -145,32 +148,31 @@ impl Health {
     }
 
     /// A start failed for a reason that only a change can mend (F28).
-    pub fn failed_for_good(&mut self, now: Instant, rules: &Rules) {
-        self.failures += 1;
-        self.restarts += 1;
+    pub fn failed_for_good(&mut self, now: Instant, rules: &Rules, life: Life) {
+        if !self.count(now, life) {
+            return;
+        }
         self.rest = rules.backoff.delay(self.failures, [0, 0]);
         self.probe_after = Some(now + self.rest);
-        if self.phase != Phase::Stopped {
-            self.phase = Phase::Parked { permanent: true };
+        self.phase = Phase::Parked { permanent: true };
+    }
+
+    /// What was running already when a failure was counted fell with it: one incident is one
+    /// failure, however many instances it takes along.
+    fn count(&mut self, now: Instant, life: Life) -> bool {
+        if self.failed_at.is_some_and(|at| life.started < at) {
+            return false;
         }
-    }
-
-    /// An operator's `stop`.
-    pub fn stop(&mut self) {
-        self.clear();
-        self.phase = Phase::Stopped;
-    }
-
-    /// An operator's `start` or `restart`: the way out of every rest (P-14).
-    pub fn revive(&mut self) {
-        self.clear();
-        self.phase = Phase::Fine;
+        self.failures += 1;
+        self.failed_at = Some(now);
+        true
     }
 
     fn clear(&mut self) {
         self.failures = 0;
         self.rest = Duration::ZERO;
         self.probe_after = None;
+        self.failed_at = None;
     }
 }
 
@@ -203,7 +205,8 @@ mod tests {
     }
 
     fn fail(health: &mut Health, now: Instant, uptime: u64) {
-        health.failed(now, &rules(), SECOND * u32::try_from(uptime).unwrap(), [0, 0]);
+        let uptime = SECOND * u32::try_from(uptime).unwrap();
+        health.failed(now, &rules(), Life { started: now, uptime }, [0, 0]);
     }
 
     /// F29: short lives count; the rest grows although each handshake succeeded, then it is parked.
@@ -252,19 +255,30 @@ mod tests {
         assert_eq!(health.admit(start + SECOND * 7), Admission::Start);
     }
 
-    /// F28, P-14: a permanent fault parks at once; an operator's restart leaves any rest.
+    /// F28, P-14: a permanent fault parks at once.
     #[test]
     fn f28_permanent_faults_park_at_once() {
         let (mut health, start) = (Health::default(), clock());
-        health.failed_for_good(start, &rules());
+        let life = Life { started: start, uptime: Duration::ZERO };
+        health.failed_for_good(start, &rules(), life);
         assert_eq!(health.phase(), Phase::Parked { permanent: true });
         assert_eq!(health.admit(start), Admission::Refuse);
         assert!(!health.may_start(start + SECOND * 1000));
-        health.revive();
-        assert_eq!(health.admit(start), Admission::Start);
-        health.stop();
-        fail(&mut health, start, 0);
-        assert_eq!(health.admit(start + SECOND * 1000), Admission::Refuse);
+        assert_eq!(health.admit(start + SECOND * 2), Admission::Start);
+    }
+
+    /// P-14: what dies with an instance that was counted is not counted again.
+    #[test]
+    fn p14_one_incident_is_one_failure() {
+        let (mut health, start) = (Health::default(), clock());
+        let died = start + SECOND * 5;
+        for _ in 0..10 {
+            let life = Life { started: start, uptime: SECOND * 5 };
+            health.failed(died, &rules(), life, [0, 0]);
+        }
+        assert_eq!((health.failures(), health.phase()), (1, Phase::Backoff(died + SECOND * 2)));
+        fail(&mut health, died + SECOND, 0);
+        assert_eq!(health.failures(), 2);
     }
 
     #[test]

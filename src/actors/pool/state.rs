@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use ractor::{ActorCell, ActorRef, ActorRuntime, RpcReplyPort};
 
 use super::directory::{Route, RouteKey, Routes, ScopeKey};
+use super::faults::{FaultKey, Faults};
 use super::member::{Member, Phase};
-use super::plan::{Admission, Health, Phase as Rest, Rules};
+use super::plan::{Admission, Life, Phase as Rest, Rules};
 use super::{PoolArgs, PoolMsg, RouteAnswer, answer};
 use crate::actors::catalog::Listing;
 use crate::actors::events::Event;
-use crate::actors::instance::{End, EndKind, Instance, InstanceArgs, InstanceId};
+use crate::actors::instance::{End, EndKind, Fault, Instance, InstanceArgs, InstanceId};
 use crate::actors::support::timer::Timer;
 use crate::actors::upstreams::{Caller, Shared};
 use crate::protocol::era_record::EraRecord;
@@ -36,13 +37,11 @@ pub struct PoolState {
     pub(super) def: Arc<ServerDef>,
     pub(super) routes: Arc<Routes>,
     pub(super) shared: Arc<Shared>,
-    pub(super) health: Health,
+    pub(super) faults: Faults,
     pub(super) members: BTreeMap<InstanceId, Member>,
     waiting: HashMap<RouteKey, Waiting>,
     /// Keys that are to have an instance as soon as the rest is over; with their project folders.
     pub(super) wanted: BTreeMap<RouteKey, Option<Arc<Path>>>,
-    /// How the last instance ended that did not end well.
-    pub(super) trouble: Option<End>,
     /// The stderr of the instance that ended last.
     pub(super) last_words: Option<(InstanceId, StderrRing)>,
     pub(super) draining: bool,
@@ -58,11 +57,10 @@ impl PoolState {
             def: args.def,
             routes: args.routes,
             shared: args.shared,
-            health: Health::default(),
+            faults: Faults::default(),
             members: BTreeMap::new(),
             waiting: HashMap::new(),
             wanted: BTreeMap::new(),
-            trouble: None,
             last_words: None,
             draining: false,
             stop_replies: Vec::new(),
@@ -96,23 +94,38 @@ impl PoolState {
     }
 
     /// Callers wait for `key`: starts an instance, or says why not. Started once however many ask
-    /// (F33); not before the one before it is gone, so that there is never more than one.
+    /// (F33); not before the one before it is gone, so that there is never more than one; and while
+    /// the one start that a rest allows is under way, its end is waited for.
     fn wish(&mut self, now: Instant, key: RouteKey) {
         if self.is_starting(&key) || self.count(&key) >= self.def.max.max(1) {
             return;
         }
         let project = self.waiting.get(&key).and_then(|waiting| waiting.project.clone());
-        match self.health.admit(now) {
+        let whose = FaultKey::of(&key, project.as_ref());
+        if self.is_tried(&whose) {
+            return;
+        }
+        match self.faults.admit(now, &whose) {
             Admission::Start => self.start_instance(now, key, project, None),
             Admission::Wait(_) => {
                 self.wanted.insert(key, project);
             }
-            Admission::Refuse => self.answer_waiting(&key, &RouteAnswer::Refused(self.refusal())),
+            Admission::Refuse => {
+                let refused = RouteAnswer::Refused(self.refusal(&whose));
+                self.answer_waiting(&key, &refused);
+            }
         }
     }
 
+    /// Whether `whose` is at rest and a start is under way that will say more.
+    fn is_tried(&self, whose: &FaultKey) -> bool {
+        let mut starting = self.members.values().filter(|member| member.is_starting());
+        starting.any(|member| self.faults.is_trial(&member.whose, whose))
+    }
+
     pub(super) fn crowded(&mut self, now: Instant, key: RouteKey, caller: &Caller) {
-        let may = self.health.phase() == Rest::Fine && !self.draining;
+        let whose = FaultKey::of(&key, caller.project.as_ref());
+        let may = self.faults.phase(&whose) == Rest::Fine && !self.is_over();
         if may && !self.is_starting(&key) && self.count(&key) < self.def.max {
             self.start_instance(now, key, caller.project.clone(), None);
         }
@@ -134,6 +147,7 @@ impl PoolState {
         remembered: Option<EraRecord>,
     ) {
         self.wanted.remove(&key);
+        let whose = FaultKey::of(&key, project.as_ref());
         let id = InstanceId(self.shared.next_number());
         let without_probe = remembered.is_some();
         let args = InstanceArgs {
@@ -155,6 +169,7 @@ impl PoolState {
             Ok((actor, _)) => {
                 let member = Member {
                     key,
+                    whose,
                     project,
                     actor,
                     started: now,
@@ -163,13 +178,15 @@ impl PoolState {
                     stderr: None,
                     without_probe,
                     abandoned: false,
+                    list_waiters: Vec::new(),
                 };
                 self.members.insert(id, member);
             }
             Err(error) => {
                 let text = format!("mcpx itself failed: {error}");
-                let kind = EndKind::StartFailed { permanent: false };
-                self.start_failed(now, &key, project, End { kind, text, stderr: Vec::new() });
+                let kind = EndKind::StartFailed { fault: Fault::Passing };
+                let end = End { kind, text, stderr: Vec::new() };
+                self.start_failed(now, &key, project, now, end);
             }
         }
     }
@@ -202,18 +219,20 @@ impl PoolState {
         member.phase = Phase::Ready { since: now, settled, route };
         let key = member.key.clone();
         self.wanted.remove(&key);
-        self.health.ready();
+        self.faults.ready(&member.whose);
         self.answer_waiting(&key, &RouteAnswer::Ready);
         self.serve(now);
     }
 
-    pub(super) fn leaving(&mut self, id: InstanceId) {
+    pub(super) fn leaving(&mut self, id: InstanceId, why: String) {
         if let Some(member) = self.members.get_mut(&id) {
-            member.leave(clock::now());
+            member.leave(clock::now(), why);
         }
+        self.answer_list_waiters(id);
     }
 
     pub(super) fn ended(&mut self, now: Instant, id: InstanceId, end: End) {
+        self.answer_list_waiters(id);
         let Some(member) = self.members.remove(&id) else { return };
         member.actor.stop(None);
         self.routes.remove(&member.key, id);
@@ -224,7 +243,7 @@ impl PoolState {
         let uptime = member.uptime(now);
         match end.kind {
             EndKind::Wanted => {
-                self.health.ended_well(&rules, uptime);
+                self.faults.ended_well(&member.whose, &rules, uptime);
                 self.emit(Some(id), "server.stopped", &format!("stopped: {}", end.text));
             }
             EndKind::RestartLegacy if !member.without_probe && !self.is_over() => {
@@ -232,13 +251,14 @@ impl PoolState {
                 self.start_instance(now, member.key, member.project, Some(record));
             }
             EndKind::RestartLegacy | EndKind::StartFailed { .. } => {
-                self.start_failed(now, &member.key, member.project, end);
+                self.start_failed(now, &member.key, member.project, member.started, end);
             }
             EndKind::Died { cleanly } => {
-                self.health.failed(now, &rules, uptime, clock::random());
                 self.emit(Some(id), "server.crashed", &format!("died: {}", end.text));
-                self.trouble = Some(end);
-                self.note_parked();
+                // A session that is over has no failures any more.
+                if !(member.abandoned && matches!(member.key.scope, ScopeKey::Session(_))) {
+                    self.failed(now, &member.whose, Life { started: member.started, uptime }, end);
+                }
                 // A server that leaves by itself after a good while wants to be started on demand.
                 let satisfied = cleanly && uptime >= rules.sustained;
                 if !(member.abandoned || satisfied) {
@@ -249,23 +269,77 @@ impl PoolState {
         self.serve(now);
     }
 
-    fn start_failed(&mut self, now: Instant, key: &RouteKey, project: Option<Arc<Path>>, end: End) {
+    /// Counts a failure, and forgets what is beyond the bound: nothing is wanted for that any more.
+    fn failed(&mut self, now: Instant, whose: &FaultKey, life: Life, end: End) {
         let rules = self.rules();
-        if end.kind == (EndKind::StartFailed { permanent: true }) {
-            self.health.failed_for_good(now, &rules);
-        } else {
-            self.health.failed(now, &rules, Duration::ZERO, clock::random());
+        self.faults.failed(now, whose, &rules, life, (end, clock::random()));
+        while let Some(surplus) = self.faults.surplus(self.shared.settings().pool.fault_memory) {
+            self.faults.remove(&surplus);
+            self.wanted.retain(|key, project| FaultKey::of(key, project.as_ref()) != surplus);
         }
+        if let Rest::Parked { .. } = self.faults.phase(whose) {
+            self.emit_text(None, "server.parked", self.refusal(whose).text);
+        }
+    }
+
+    fn start_failed(
+        &mut self,
+        now: Instant,
+        key: &RouteKey,
+        project: Option<Arc<Path>>,
+        started: Instant,
+        end: End,
+    ) {
+        let whose = FaultKey::of(key, project.as_ref());
         self.emit(None, "server.failed", &format!("could not be started: {}", end.text));
-        self.trouble = Some(end);
-        self.note_parked();
-        self.answer_waiting(key, &RouteAnswer::Refused(self.start_refusal(now)));
+        self.failed(now, &whose, Life { started, uptime: Duration::ZERO }, end);
+        // It was the trial of all whom its failure concerns, and is the answer of all of them.
+        let concerned: Vec<RouteKey> = self
+            .waiting
+            .iter()
+            .filter(|(other, waiting)| {
+                let others = FaultKey::of(other, waiting.project.as_ref());
+                *other == key || (self.faults.is_trial(&whose, &others) && !self.is_starting(other))
+            })
+            .map(|(other, _)| other.clone())
+            .collect();
+        let refused = RouteAnswer::Refused(self.start_refusal(now, &whose));
+        for other in concerned {
+            self.answer_waiting(&other, &refused);
+        }
         self.want_again(key, project);
     }
 
-    fn note_parked(&self) {
-        if let Rest::Parked { .. } = self.health.phase() {
-            self.emit_text(None, "server.parked", self.refusal().text);
+    /// Somebody waits for the list of the instance that serves `key`, and wants to hear if it goes.
+    pub(super) fn until_gone(
+        &mut self,
+        key: &RouteKey,
+        caller: &Caller,
+        reply: RpcReplyPort<RouteAnswer>,
+    ) {
+        let found = self.members.iter_mut().filter(|(_, member)| member.key == *key);
+        let Some((id, member)) = found.max_by_key(|(id, member)| (!member.is_leaving(), **id))
+        else {
+            let refused = self.refusal(&FaultKey::of(key, caller.project.as_ref()));
+            return answer(reply, RouteAnswer::Refused(refused));
+        };
+        member.list_waiters.retain(|port| !port.is_closed());
+        member.list_waiters.push(reply);
+        if member.is_leaving() {
+            let id = *id;
+            self.answer_list_waiters(id);
+        }
+    }
+
+    fn answer_list_waiters(&mut self, id: InstanceId) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let ports = std::mem::take(&mut member.list_waiters);
+        if ports.is_empty() {
+            return;
+        }
+        let what = if self.draining { RouteAnswer::Moved } else { self.unlisted(id) };
+        for port in ports {
+            answer(port, what.clone());
         }
     }
 
@@ -279,7 +353,7 @@ impl PoolState {
 
     /// Nothing is started any more.
     fn is_over(&self) -> bool {
-        self.draining || self.health.phase() == Rest::Stopped
+        self.draining || self.faults.is_stopped()
     }
 
     /// An instance's actor ended without a word.
@@ -287,7 +361,7 @@ impl PoolState {
         let found = self.members.iter().find(|(_, member)| member.actor.get_id() == who.get_id());
         let Some((id, member)) = found.map(|(id, member)| (*id, member)) else { return };
         let kind = if member.is_starting() {
-            EndKind::StartFailed { permanent: false }
+            EndKind::StartFailed { fault: Fault::Passing }
         } else {
             EndKind::Died { cleanly: false }
         };
@@ -306,19 +380,13 @@ impl PoolState {
                 return;
             }
         }
-        while self.health.may_start(now) {
+        for (key, project) in self.wanted.clone() {
+            let whose = FaultKey::of(&key, project.as_ref());
+            let room = !self.is_starting(&key) && self.count(&key) < self.def.max.max(1);
             // After a failure one start goes ahead of the others, as a trial.
-            let trial = matches!(self.health.phase(), Rest::Backoff(_));
-            if trial && self.members.values().any(Member::is_starting) {
-                break;
+            if room && self.faults.may_start(now, &whose) && !self.is_tried(&whose) {
+                self.start_instance(now, key, project, None);
             }
-            let next = self
-                .wanted
-                .keys()
-                .find(|key| !self.is_starting(key) && self.count(key) < self.def.max.max(1));
-            let Some(key) = next.cloned() else { break };
-            let project = self.wanted.remove(&key).flatten();
-            self.start_instance(now, key, project, None);
         }
         let keys: Vec<_> = self.waiting.keys().cloned().collect();
         for key in keys {
@@ -362,11 +430,13 @@ impl PoolState {
     pub(super) fn arm(&mut self, now: Instant) {
         let idle = self.idle_limit(&self.shared.settings());
         let due = self.members.values().filter_map(|member| member.idle_due(now, idle));
-        let rest = match self.health.phase() {
-            Rest::Backoff(until) if !self.wanted.is_empty() => Some(until),
-            _ => None,
-        };
-        let Some(next) = due.chain(rest.filter(|until| *until > now)).min() else { return };
+        let rests = self.wanted.iter().filter_map(|(key, project)| {
+            match self.faults.phase(&FaultKey::of(key, project.as_ref())) {
+                Rest::Backoff(until) if until > now => Some(until),
+                Rest::Backoff(_) | Rest::Fine | Rest::Parked { .. } => None,
+            }
+        });
+        let Some(next) = due.chain(rests).min() else { return };
         if self.armed.is_none_or(|armed| next < armed) {
             self.armed = Some(next);
             self.timer.set(&self.me, Some(next), PoolMsg::DeadlineDue);
@@ -377,6 +447,7 @@ impl PoolState {
     pub(super) fn scope_ended(&mut self, scope: &ScopeKey) {
         self.wanted.retain(|key, _| key.scope != *scope);
         self.waiting.retain(|key, _| key.scope != *scope);
+        self.faults.forget(scope);
         let now = clock::now();
         for member in self.members.values_mut().filter(|member| member.key.scope == *scope) {
             member.abandoned = true;

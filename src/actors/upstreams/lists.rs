@@ -7,8 +7,9 @@ use tokio::task::JoinSet;
 
 use super::{Caller, Reason, Refused, Shared};
 use crate::actors::catalog::Listing;
-use crate::actors::pool::caller;
+use crate::actors::pool::{RouteAnswer, caller};
 use crate::protocol::session::Limit;
+use crate::settings::Settings;
 
 /// Starts `keys` and reads their lists, a few at a time: starting fifty `npx` at once would stall the
 /// machine.
@@ -27,26 +28,53 @@ pub(super) async fn list_all(shared: Arc<Shared>, caller: Caller, keys: Vec<Arc<
     while tasks.join_next().await.is_some() {}
 }
 
+/// Starts a server and waits until its list has been read: by whatever instance, or until the one that
+/// was started for `caller` is gone.
 pub(super) async fn list_one(shared: &Shared, caller: &Caller, key: &str) -> Result<(), Refused> {
     let settings = shared.settings();
+    let catalog = &shared.shop.catalog;
     // Longer than the session's own limit, which keeps the pages that came and says why (F39).
     let limit = settings.upstream.list + settings.daemon.ask;
     // Again where the server was replaced meanwhile: the next generation is to be started too.
-    let listed = loop {
+    for _ in 0..=settings.call.resend_limit {
         let server = shared.server(key)?;
-        let _running = caller::wake(shared, &server, caller).await?;
-        let until = shared.shop.catalog.until_listed(&server.def);
-        let listed = tokio::time::timeout(limit, until).await;
-        if listed.is_err() || shared.shop.catalog.listing(key) != Some(Listing::Never) {
-            break listed;
+        let awake = caller::wake(shared, &server, caller).await?;
+        let ended = tokio::select! {
+            biased;
+            () = catalog.until_listed(&server.def) => RouteAnswer::Ready,
+            gone = server.pool.until_gone(&awake.key, caller, limit) => gone,
+        };
+        // What it gave before it went may be on its way.
+        catalog.caught_up(settings.daemon.ask).await;
+        if catalog.listing(key) != Some(Listing::Never) {
+            return Ok(());
         }
-    };
-    listed.map_err(|_| {
-        let limit = Limit::time("upstream.list_timeout", settings.upstream.list);
-        let text = format!(
-            "server `{key}` did not give its list within {} (setting {})",
-            limit.value, limit.setting,
-        );
-        Refused { reason: Reason::Timeout, text, limit: Some(limit) }
-    })
+        match ended {
+            RouteAnswer::Ready | RouteAnswer::Moved => {}
+            RouteAnswer::Refused(refused) => return Err(refused),
+            RouteAnswer::Late => return Err(unlisted(key, &settings)),
+        }
+    }
+    Err(Refused::unavailable(format!(
+        "server `{key}` was replaced again and again before its tools were listed; try again"
+    )))
+}
+
+fn unlisted(key: &str, settings: &Settings) -> Refused {
+    let limit = Limit::time("upstream.list_timeout", settings.upstream.list);
+    let text = format!(
+        "server `{key}` did not give its list within {} (setting {})",
+        limit.value, limit.setting,
+    );
+    Refused { reason: Reason::Timeout, text, limit: Some(limit) }
+}
+
+/// Reads a list again that is not whole.
+pub(super) async fn list_again(shared: &Shared, caller: &Caller, key: &str) -> Result<(), Refused> {
+    let settings = shared.settings();
+    let server = shared.server(key)?;
+    let awake = caller::wake(shared, &server, caller).await?;
+    caller::read_again(&server, &awake, settings.upstream.list + settings.daemon.ask).await;
+    shared.shop.catalog.caught_up(settings.daemon.ask).await;
+    Ok(())
 }

@@ -47,7 +47,8 @@ pub(crate) async fn run(reach: &Reach<'_>, matches: &ArgMatches) -> Outcome {
     show(reach.printer, &result)
 }
 
-/// The input schema of a tool, where the catalog knows it.
+/// The input schema of a tool, where the catalog knows it. Why a server could not be started is the
+/// answer: the call would only start it once more.
 async fn schema_of(
     reach: &Reach<'_>,
     namespace: &str,
@@ -56,6 +57,10 @@ async fn schema_of(
 ) -> Result<Option<RawJson>, Ended> {
     let call = OpCall::Tools { namespace: Some(namespace.to_owned()), project };
     let answer: ToolsAnswer = understood(&reach.ask(&call).await?)?;
+    let failed = answer.namespaces.iter().find(|namespace| namespace.listing == "never");
+    if let Some(why) = failed.and_then(|namespace| namespace.reason.clone()) {
+        return Err(Ended::Failed(why));
+    }
     let tools = answer.namespaces.iter().flat_map(|namespace| &namespace.tools);
     let found = tools.into_iter().find(|raw| raw.member_str("name").as_deref() == Some(tool));
     Ok(found.and_then(|raw| raw.member("inputSchema")))
