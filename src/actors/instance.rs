@@ -7,6 +7,7 @@
 
 pub mod connect;
 pub mod keeper;
+mod noise;
 mod reader;
 mod sink;
 pub mod spec;

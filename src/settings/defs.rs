@@ -266,6 +266,22 @@ pub const DEFS: &[Def] = &[
         count(0, 100_000),
         "Lines of stderr a second that go into the daemon's log; the rest is counted.",
     ),
+    live(
+        "process.stderr_bytes",
+        size(KIB, GIB),
+        "Bytes of a server's stderr that are read in a second; a flood waits in its pipe.",
+    ),
+    live(
+        "process.noise_rate",
+        count(0, 100_000),
+        "Lines a second of a server's output that are no messages and yet looked at and shown; \
+         the rest is counted.",
+    ),
+    live(
+        "process.noise_bytes",
+        size(KIB, GIB),
+        "Bytes of such lines that are read in a second; a flood waits in its pipe.",
+    ),
     restart(
         "process.login_env_timeout",
         time(NOW, HOUR),

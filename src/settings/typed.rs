@@ -148,6 +148,12 @@ pub struct ProcessSettings {
     pub stderr_line_bytes: usize,
     /// `process.stderr_log_rate`, lines a second.
     pub stderr_log_rate: u32,
+    /// `process.stderr_bytes`, bytes a second.
+    pub stderr_bytes: usize,
+    /// `process.noise_rate`, lines a second.
+    pub noise_rate: usize,
+    /// `process.noise_bytes`, bytes a second.
+    pub noise_bytes: usize,
     /// `process.login_env_timeout`: the login shell is asked for its environment this long.
     pub login_env: Duration,
     /// `process.spawn_timeout`: from the start of a process to its first sign or its end.
@@ -381,6 +387,9 @@ impl Values<'_> {
             stderr_lines: self.count("process.stderr_lines"),
             stderr_line_bytes: self.count("process.stderr_line_bytes"),
             stderr_log_rate: self.small("process.stderr_log_rate"),
+            stderr_bytes: self.count("process.stderr_bytes"),
+            noise_rate: self.count("process.noise_rate"),
+            noise_bytes: self.count("process.noise_bytes"),
             login_env: self.time("process.login_env_timeout"),
             spawn: self.time("process.spawn_timeout"),
         }

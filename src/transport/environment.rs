@@ -206,7 +206,7 @@ fn helper(
         cwd: if cwd.is_dir() { cwd.to_owned() } else { PathBuf::from("/") },
         link: LinkLimits { max_frame: 0, write_queue: 0, write_queue_bytes: 0 },
         // Its last words go into the error, and nowhere else.
-        stderr: RingLimits { lines: 8, line_bytes: 512, log_rate: 0 },
+        stderr: RingLimits { lines: 8, line_bytes: 512, log_rate: 0, bytes: 1 << 20 },
     }
 }
 

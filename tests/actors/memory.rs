@@ -161,11 +161,14 @@ impl Connect for Memory {
 }
 
 async fn serve(link: Link, script: Script) {
+    if script.exits {
+        return;
+    }
     let Link { mut reader, sender, writer } = link;
     let writing = tokio::spawn(writer.run());
     let mut ready_at = None;
     let mut readings = 0;
-    while !script.exits {
+    loop {
         let death = async {
             match (ready_at, script.dies_after) {
                 (Some(at), Some(after)) => {

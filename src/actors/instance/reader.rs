@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ractor::ActorRef;
 use tokio::sync::Semaphore;
 
+use super::noise::NoiseGate;
 use super::{InstanceMsg, Sink};
 use crate::protocol::session::pending::{Pending, Resolved};
 use crate::transport::clock;
@@ -17,14 +18,31 @@ pub(super) async fn read(
     pending: Arc<Pending<Sink>>,
     me: ActorRef<InstanceMsg>,
     credits: usize,
+    mut gate: NoiseGate,
 ) {
     let credits = Arc::new(Semaphore::new(credits.max(1)));
     loop {
-        let event = reader.next().await;
+        let event = tokio::select! {
+            biased;
+            event = reader.next() => event,
+            () = gate.due() => {
+                gate.tell();
+                continue;
+            }
+        };
+        if let LinkEvent::Frame(frame) = &event
+            && gate.drops(frame)
+        {
+            gate.pause().await;
+            continue;
+        }
         let other = match event {
             LinkEvent::Frame(frame) => match pending.resolve(clock::now(), frame) {
                 Resolved::Taken => continue,
-                Resolved::Other(frame) => LinkEvent::Frame(frame),
+                Resolved::Other(frame) => {
+                    gate.passes(&frame);
+                    LinkEvent::Frame(frame)
+                }
             },
             other => other,
         };
@@ -36,6 +54,7 @@ pub(super) async fn read(
                 me.cast(InstanceMsg::FrameTooLarge { head, bytes, credit })
             }
             LinkEvent::Closed { why } => {
+                gate.tell();
                 let _ = me.cast(InstanceMsg::LinkClosed { why });
                 return;
             }

@@ -144,6 +144,7 @@ async fn prepare(
             lines: settings.process.stderr_lines,
             line_bytes: settings.process.stderr_line_bytes,
             log_rate: settings.process.stderr_log_rate,
+            bytes: settings.process.stderr_bytes,
         },
     })
 }

@@ -8,6 +8,7 @@ use ractor::{ActorRef, RpcReplyPort};
 
 use super::connect::Connected;
 use super::keeper::Keeper;
+use super::noise::NoiseGate;
 use super::reader::read;
 use super::spec::{self, NotStarted};
 use super::{End, EndKind, Fault, InstanceArgs, InstanceMsg, Sink};
@@ -111,6 +112,7 @@ impl InstanceState {
         };
         let stderr = process.stderr();
         self.stderr = Some(stderr.clone());
+        let gate = NoiseGate::new(&self.args.settings.process, stderr.clone());
         let (id, pid) = (self.args.id, process.pid());
         self.tell_pool(PoolMsg::Spawned { id, pid, stderr });
         let plumbing = &self.args.settings.process;
@@ -123,6 +125,7 @@ impl InstanceState {
             Arc::clone(&self.pending),
             self.me.clone(),
             self.args.settings.link.read_credits,
+            gate,
         );
         self.tasks = vec![task::spawn_guarded(reader)];
         // Not guarded: what is queued (a cancellation, say) is still written when the instance ends.

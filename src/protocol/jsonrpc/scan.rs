@@ -5,6 +5,10 @@
 //! daemon validates; this only skips, at memory speed (see `skim`). On text that is no JSON it finds
 //! what stands before the fault, and it always ends.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use super::skim::{Elements, Members};
 
 /// What the top level of a frame says. Every slice is raw JSON text.
@@ -75,6 +79,15 @@ pub fn elements(array: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Whether the frame is an array, which only a batch is.
 pub fn is_batch(frame: &[u8]) -> bool {
     without_mark(frame).trim_ascii_start().first() == Some(&b'[')
+}
+
+/// Built once, as in the shim.
+static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"jsonrpc\""));
+
+/// Whether the mark of every JSON-RPC message stands in it. One fast search; in what prints without
+/// end, everything else is not worth a look.
+pub fn may_be_message(frame: &[u8]) -> bool {
+    MARK.find(frame).is_some()
 }
 
 /// Keys with their quotes, and raw values.

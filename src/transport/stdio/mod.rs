@@ -6,6 +6,7 @@
 
 pub mod census;
 pub mod child;
+pub mod flood;
 pub mod ledger;
 pub mod locate;
 pub mod own;

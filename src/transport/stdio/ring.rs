@@ -13,17 +13,16 @@ use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::Notify;
 
+use super::flood::{Rate, SECOND};
 use crate::transport::clock;
 
 /// Read at a time, into the stack.
 const CHUNK: usize = 16 * 1024;
-/// The unit of `process.stderr_log_rate`.
-const SECOND: Duration = Duration::new(1, 0);
 
 /// Limits of one ring.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +33,8 @@ pub struct RingLimits {
     pub line_bytes: usize,
     /// Lines a second that go to the log; the rest is counted (`process.stderr_log_rate`).
     pub log_rate: u32,
+    /// Bytes read in a second (`process.stderr_bytes`).
+    pub bytes: usize,
 }
 
 /// A shared ring of stderr lines. Cheap to clone.
@@ -51,17 +52,45 @@ struct Shared {
 #[derive(Debug)]
 struct Inner {
     limits: RingLimits,
-    lines: VecDeque<String>,
+    lines: VecDeque<Line>,
     /// Lines ever written; the last one in the ring has this number.
     total: u64,
-    /// The line being written, up to the limit.
-    partial: Vec<u8>,
-    /// Bytes of it that were cut off.
-    cut: usize,
+    /// The line being written.
+    partial: Line,
     /// The last byte was CR: the next one decides between a line end and a fresh start.
     returned: bool,
     ended: bool,
 }
+
+/// One line as it came; made readable when somebody reads it.
+#[derive(Debug, Default)]
+struct Line {
+    /// Up to the limit.
+    bytes: Vec<u8>,
+    /// Bytes that were cut off.
+    cut: usize,
+}
+
+impl Line {
+    fn text(&self) -> String {
+        let mut text = printable(&String::from_utf8_lossy(&self.bytes));
+        if self.cut > 0 {
+            let _ = write!(text, " … ({} more bytes)", self.cut);
+        }
+        text
+    }
+
+    /// Without its memory where that was of an unusually long line.
+    fn clear(&mut self) {
+        const KEPT: usize = 256;
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT);
+        self.cut = 0;
+    }
+}
+
+/// What is told of each whole line.
+type Log<'a> = &'a mut dyn FnMut(&Line);
 
 /// Lines after a number, for readers that follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,8 +112,7 @@ impl StderrRing {
             limits,
             lines: VecDeque::new(),
             total: 0,
-            partial: Vec::new(),
-            cut: 0,
+            partial: Line::default(),
             returned: false,
             ended: false,
         };
@@ -94,10 +122,10 @@ impl StderrRing {
     /// The last `count` lines, oldest first; one without its end counts as a line.
     pub fn tail(&self, count: usize) -> Vec<String> {
         let inner = self.lock();
-        let partial = (!inner.partial.is_empty()).then(|| inner.partial_text());
+        let partial = (!inner.partial.bytes.is_empty()).then(|| inner.partial.text());
         let whole = count.saturating_sub(usize::from(partial.is_some()));
         let skip = inner.lines.len().saturating_sub(whole);
-        inner.lines.iter().skip(skip).cloned().chain(partial).collect()
+        inner.lines.iter().skip(skip).map(Line::text).chain(partial).collect()
     }
 
     /// The number to ask from ([`Self::since`]) for the last `count` lines.
@@ -112,7 +140,12 @@ impl StderrRing {
         let first = inner.total - kept;
         let skip = after.saturating_sub(first);
         Lines {
-            lines: inner.lines.iter().skip(usize::try_from(skip).unwrap_or(0)).cloned().collect(),
+            lines: inner
+                .lines
+                .iter()
+                .skip(usize::try_from(skip).unwrap_or(0))
+                .map(Line::text)
+                .collect(),
             next: inner.total,
             missed: first.saturating_sub(after),
             ended: inner.ended,
@@ -143,7 +176,7 @@ impl StderrRing {
     }
 
     /// Takes a chunk; the whole lines in it go to `log` as well.
-    fn push(&self, chunk: &[u8], log: &mut dyn FnMut(&str)) {
+    fn push(&self, chunk: &[u8], log: Log<'_>) {
         let mut inner = self.lock();
         let before = inner.total;
         inner.push(chunk, log);
@@ -153,9 +186,9 @@ impl StderrRing {
         }
     }
 
-    fn end(&self, log: &mut dyn FnMut(&str)) {
+    fn end(&self, log: Log<'_>) {
         let mut inner = self.lock();
-        if !inner.partial.is_empty() {
+        if !inner.partial.bytes.is_empty() {
             inner.finish_line(log);
         }
         inner.ended = true;
@@ -165,19 +198,18 @@ impl StderrRing {
 }
 
 impl Inner {
-    fn push(&mut self, mut chunk: &[u8], log: &mut dyn FnMut(&str)) {
+    fn push(&mut self, mut chunk: &[u8], log: Log<'_>) {
         while let Some(&next) = chunk.first() {
             if self.returned && next != b'\n' {
                 self.partial.clear();
-                self.cut = 0;
             }
             self.returned = false;
             let at = memchr::memchr2(b'\n', b'\r', chunk).unwrap_or(chunk.len());
             let (text, rest) = chunk.split_at(at);
-            let room = self.limits.line_bytes.saturating_sub(self.partial.len());
+            let room = self.limits.line_bytes.saturating_sub(self.partial.bytes.len());
             let (kept, cut) = text.split_at(room.min(text.len()));
-            self.partial.extend_from_slice(kept);
-            self.cut += cut.len();
+            self.partial.bytes.extend_from_slice(kept);
+            self.partial.cut += cut.len();
             match rest.first() {
                 Some(b'\n') => self.finish_line(log),
                 Some(_) => self.returned = true,
@@ -187,28 +219,17 @@ impl Inner {
         }
     }
 
-    fn finish_line(&mut self, log: &mut dyn FnMut(&str)) {
-        let line = self.partial_text();
-        self.partial.clear();
-        self.partial.shrink_to(self.limits.line_bytes.min(256));
-        self.cut = 0;
-        log(&line);
-        if self.limits.lines == 0 {
-            return;
+    /// A line that leaves the ring lends its memory to the next: a flood allocates nothing.
+    fn finish_line(&mut self, log: Log<'_>) {
+        log(&self.partial);
+        let full = self.lines.len() >= self.limits.lines;
+        let mut fresh = full.then(|| self.lines.pop_front()).flatten().unwrap_or_default();
+        fresh.clear();
+        let line = std::mem::replace(&mut self.partial, fresh);
+        if self.limits.lines > 0 {
+            self.lines.push_back(line);
+            self.total += 1;
         }
-        if self.lines.len() >= self.limits.lines {
-            self.lines.pop_front();
-        }
-        self.lines.push_back(line);
-        self.total += 1;
-    }
-
-    fn partial_text(&self) -> String {
-        let mut text = printable(&String::from_utf8_lossy(&self.partial));
-        if self.cut > 0 {
-            let _ = write!(text, " … ({} more bytes)", self.cut);
-        }
-        text
     }
 }
 
@@ -237,6 +258,7 @@ pub struct StderrDrain {
     io: Box<dyn AsyncRead + Send + Unpin>,
     ring: StderrRing,
     log: RateLimit,
+    read: Rate,
 }
 
 impl StderrDrain {
@@ -246,14 +268,19 @@ impl StderrDrain {
         io: impl AsyncRead + Send + Unpin + 'static,
         ring: StderrRing,
     ) -> Self {
-        let rate = ring.lock().limits.log_rate;
-        Self { io: Box::new(io), ring, log: RateLimit::new(label, rate) }
+        let RingLimits { log_rate, bytes, .. } = ring.lock().limits;
+        let log = RateLimit::new(label, log_rate);
+        Self { io: Box::new(io), ring, log, read: Rate::new(bytes) }
     }
 
     /// Runs until the last holder of the stderr has closed it.
     pub async fn run(mut self) {
         // A failing read ends it as the end of the stream does: there is nobody to tell.
-        while poll_fn(|cx| self.poll_chunk(cx)).await.unwrap_or(false) {}
+        while poll_fn(|cx| self.poll_chunk(cx)).await.unwrap_or(false) {
+            if let Some(end) = self.read.ends().filter(|_| self.read.is_over()) {
+                tokio::time::sleep_until(end.into()).await;
+            }
+        }
         self.ring.end(&mut |line| self.log.line(line));
         self.log.flush();
     }
@@ -266,7 +293,10 @@ impl StderrDrain {
         if read.filled().is_empty() {
             return Poll::Ready(Ok(false));
         }
-        self.log.at(clock::now());
+        let now = clock::now();
+        self.log.at(now);
+        self.read.at(now);
+        self.read.add(read.filled().len());
         self.ring.push(read.filled(), &mut |line| self.log.line(line));
         Poll::Ready(Ok(true))
     }
@@ -301,13 +331,13 @@ impl RateLimit {
         }
     }
 
-    fn line(&mut self, line: &str) {
+    fn line(&mut self, line: &Line) {
         if self.logged >= self.rate {
             self.dropped += 1;
             return;
         }
         self.logged += 1;
-        tracing::info!(target: "mcpx::stderr", server = %self.label, "{line}");
+        tracing::info!(target: "mcpx::stderr", server = %self.label, "{}", line.text());
     }
 
     fn flush(&mut self) {
@@ -323,15 +353,17 @@ impl RateLimit {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    const LIMITS: RingLimits = RingLimits { lines: 3, line_bytes: 8, log_rate: 2 };
+    const LIMITS: RingLimits = RingLimits { lines: 3, line_bytes: 8, log_rate: 2, bytes: 1 << 20 };
 
     fn ring(chunks: &[&[u8]]) -> (StderrRing, Vec<String>) {
         let ring = StderrRing::new(LIMITS);
         let mut logged = Vec::new();
         for chunk in chunks {
-            ring.push(chunk, &mut |line| logged.push(line.to_owned()));
+            ring.push(chunk, &mut |line| logged.push(line.text()));
         }
         (ring, logged)
     }
@@ -362,7 +394,7 @@ mod tests {
         for _ in 0..5000 {
             ring.push(&[b'x'; 10_000], &mut |_| panic!("no line yet"));
         }
-        assert!(ring.lock().partial.capacity() < 64);
+        assert!(ring.lock().partial.bytes.capacity() < 64);
         assert_eq!(ring.tail(1), ["xxxxxxxx … (49999992 more bytes)"]);
     }
 
@@ -378,7 +410,7 @@ mod tests {
         let start = clock::now();
         limit.at(start);
         for _ in 0..10 {
-            limit.line("x");
+            limit.line(&Line::default());
         }
         assert_eq!((limit.logged, limit.dropped), (2, 8));
         limit.at(start + Duration::from_millis(900));
@@ -396,5 +428,22 @@ mod tests {
         assert_eq!(ring.tail(9), ["one", "two"]);
         assert!(ring.since(2).ended);
         ring.changed(2).await;
+    }
+
+    /// F32: whoever writes without end is held up by its own pipe.
+    #[tokio::test(start_paused = true)]
+    async fn f32_a_flood_is_read_at_a_rate() {
+        let (mut flood, io) = tokio::io::duplex(1 << 20);
+        let limits = RingLimits { bytes: 4 * CHUNK, ..LIMITS };
+        let drain = StderrDrain::new("x".into(), io, StderrRing::new(limits));
+        let start = clock::now();
+        let drained = async {
+            let line = b"flood\n".repeat(2 * CHUNK);
+            tokio::io::AsyncWriteExt::write_all(&mut flood, &line).await.unwrap();
+            drop(flood);
+        };
+        tokio::join!(drained, drain.run());
+        let took = clock::now() - start;
+        assert!((2..=4).contains(&took.as_secs()), "12 chunks at 4 a second took {took:?}");
     }
 }

@@ -124,7 +124,7 @@ mod tests {
             env: vec![("PATH".into(), "/usr/bin:/bin".into())],
             cwd: "/".into(),
             link: LinkLimits { max_frame: 1, write_queue: 1, write_queue_bytes: 1 },
-            stderr: RingLimits { lines: 9, line_bytes: 99, log_rate: 0 },
+            stderr: RingLimits { lines: 9, line_bytes: 99, log_rate: 0, bytes: 1 << 20 },
         }
     }
 

@@ -22,7 +22,7 @@ fn spec(program: &str, args: &[&str]) -> SpawnSpec {
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         cwd: "/".into(),
         link: LinkLimits { max_frame: 64 << 20, write_queue: 128, write_queue_bytes: 64 << 20 },
-        stderr: RingLimits { lines: 100, line_bytes: 200, log_rate: 5 },
+        stderr: RingLimits { lines: 100, line_bytes: 200, log_rate: 5, bytes: 64 << 20 },
     }
 }
 
