@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> io::Result<ExitCode> {
     end_reaper();
     report::print(&rows);
     let gross = rows.iter().filter(|row| row.is_gross()).count();
-    println!("\n{} figures, {gross} more than twice their target or failed.", rows.len());
+    println!("\n{} figures, {gross} far worse than they should be or failed.", rows.len());
     let failed = args.flag("--short") && gross > 0;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
