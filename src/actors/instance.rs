@@ -150,7 +150,7 @@ pub enum InstanceMsg {
     /// The start task is through.
     Started {
         /// The connection, or why there is none.
-        outcome: Result<Connected, NotStarted>,
+        outcome: Result<Box<Connected>, NotStarted>,
     },
     /// The reader has a frame that answers no call.
     FrameRead {

@@ -72,7 +72,7 @@ impl InstanceState {
             task::spawn_guarded(async move {
                 let outcome = spec::start(&shop, &def, project.as_deref(), &settings).await;
                 // With a dead instance the connection falls, and its process with it.
-                let _ = me.cast(InstanceMsg::Started { outcome });
+                let _ = me.cast(InstanceMsg::Started { outcome: outcome.map(Box::new) });
             })
         };
         Self {
@@ -99,13 +99,13 @@ impl InstanceState {
         }
     }
 
-    pub(super) fn started(&mut self, now: Instant, outcome: Result<Connected, NotStarted>) {
+    pub(super) fn started(&mut self, now: Instant, outcome: Result<Box<Connected>, NotStarted>) {
         if self.end.is_some() {
             // Dropping what was started ends it.
             return;
         }
         let Connected { link, drain, process } = match outcome {
-            Ok(connected) => connected,
+            Ok(connected) => *connected,
             Err(NotStarted { text, fault }) => {
                 return self.finish(EndKind::StartFailed { fault }, text);
             }

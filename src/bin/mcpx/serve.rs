@@ -117,7 +117,8 @@ async fn serve(settings: &ShimSettings, dialer: Arc<Dialer>) -> Outcome {
         backlog: settings.hold_frames,
     };
     let dial = |wanted| Box::pin(Arc::clone(&dialer).dial(wanted));
-    relay::run(host, session, rules, dial, |text| output::remark(&format!("mcpx: {text}"))).await;
+    let remark = |text: &str| output::remark(&format!("mcpx: {text}"));
+    relay::run(host, session, rules, dial, remark, own::hung_up()).await;
     Ok(())
 }
 

@@ -168,14 +168,14 @@ async fn bodies_share_a_budget_and_give_it_back() {
     let mut daemon = daemon(limits());
     let head = "POST /slow HTTP/1.1\r\nContent-Length: 900\r\n\r\n";
     let whole = format!("{head}{}", "x".repeat(900));
-    let mut held = UnixStream::connect(&daemon.socket).await.unwrap();
-    held.write_all(whole.as_bytes()).await.unwrap();
+    let mut first = UnixStream::connect(&daemon.socket).await.unwrap();
+    first.write_all(whole.as_bytes()).await.unwrap();
     assert_eq!(daemon.slow.recv().await, Some("begun"));
     let answer = daemon.raw(whole.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
     assert!(answer.contains("1500 bytes (setting control.body_budget)"), "{answer}");
     assert_eq!(daemon.send(Method::POST, "/echo", Some("small".into())).await.0, 200);
-    drop(held);
+    drop(first);
     assert_eq!(daemon.slow.recv().await, Some("given up"));
     let mut again = UnixStream::connect(&daemon.socket).await.unwrap();
     again.write_all(whole.as_bytes()).await.unwrap();

@@ -11,7 +11,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 
-use tokio::io::{AsyncRead, AsyncWrite, BufWriter};
+use nix::errno::Errno;
+use tokio::io::{AsyncRead, AsyncWrite, BufWriter, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
@@ -25,6 +26,28 @@ pub fn link(limits: LinkLimits) -> io::Result<Link> {
     let stdin = io::stdin().as_fd().try_clone_to_owned()?;
     let stdout = io::stdout().as_fd().try_clone_to_owned()?;
     over(stdin, stdout, limits)
+}
+
+/// Resolves when nobody reads our stdout any more; never where that cannot be seen without writing:
+/// only a pipe tells.
+pub async fn hung_up() {
+    match io::stdout().as_fd().try_clone_to_owned() {
+        Ok(stdout) => deserted(stdout).await,
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Resolves when the other end of this pipe is closed.
+async fn deserted(pipe: OwnedFd) {
+    let file = File::from(pipe);
+    if file.metadata().is_ok_and(|meta| meta.file_type().is_fifo()) {
+        match pipe::OpenOptions::new().open_sender(reopened(&file)) {
+            Ok(watched) if watched.ready(Interest::ERROR).await.is_ok() => return,
+            Err(error) if error.raw_os_error() == Some(Errno::ENXIO as i32) => return,
+            _ => {}
+        }
+    }
+    std::future::pending::<()>().await;
 }
 
 /// A link over any two descriptors.
@@ -124,6 +147,18 @@ mod tests {
         // H-33: the end of the input is seen at once.
         drop(in_write);
         assert!(matches!(reader.next().await, LinkEvent::Closed { .. }));
+    }
+
+    /// H-33: a host that is gone is noticed without writing to it.
+    #[tokio::test]
+    async fn h33_a_pipe_that_nobody_reads_is_seen() {
+        let (read, mut write) = io::pipe().unwrap();
+        let mut watch = std::pin::pin!(deserted(write.try_clone().unwrap().into()));
+        let wait = std::time::Duration::from_millis(20);
+        write.write_all(b"unread").unwrap();
+        assert!(tokio::time::timeout(wait, watch.as_mut()).await.is_err());
+        drop(read);
+        watch.await;
     }
 
     #[tokio::test]

@@ -4,10 +4,11 @@
 //!   nothing more is read from the daemon, while the host's own frames go on; and the reverse.
 //! - A daemon that is gone is dialled again with growing pauses. It is *started* again only when
 //!   something waits for it: who stops the daemon does not want it back before it is needed.
-//! - At the end of the host's input what it asked may still be answered, for `shim.end_grace`.
+//! - At the end of the host's input what it asked may still be answered, for `shim.end_grace`; a host
+//!   that has closed our output as well is left at once (H-33).
 
 use std::collections::VecDeque;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -57,6 +58,7 @@ pub(crate) async fn run<F>(
     rules: Rules,
     dial: impl FnMut(Wanted) -> Pin<Box<F>>,
     remark: impl FnMut(&str),
+    hung_up: impl Future<Output = ()>,
 ) where
     F: Future<Output = Result<Link, DialFailed>>,
 {
@@ -74,7 +76,7 @@ pub(crate) async fn run<F>(
         told: String::new(),
         end: None,
     };
-    relay.run().await;
+    relay.run(pin!(hung_up)).await;
 }
 
 struct Relay<F, D, R> {
@@ -131,13 +133,19 @@ where
     D: FnMut(Wanted) -> Pin<Box<F>>,
     R: FnMut(&str),
 {
-    async fn run(mut self) {
+    async fn run(mut self, mut hung_up: Pin<&mut impl Future<Output = ()>>) {
         loop {
             self.pump();
             if self.is_over() {
                 break;
             }
-            let now = match self.next().await {
+            // One that has only closed our output may still want done what it asks for.
+            let ending = self.end.is_some();
+            let event = tokio::select! {
+                event = self.next() => event,
+                () = hung_up.as_mut(), if ending => Event::HostGone,
+            };
+            let now = match event {
                 Event::HostGone => return,
                 event => self.act_on(event),
             };

@@ -21,6 +21,7 @@ struct Rig {
     host: Far,
     world: Arc<Mutex<World>>,
     relay: JoinHandle<()>,
+    hangs_up: Option<tokio::sync::oneshot::Sender<()>>,
 }
 
 #[derive(Default)]
@@ -116,8 +117,10 @@ impl Rig {
             })
         };
         let remark = move |text: &str| remarked.lock().unwrap().remarks.push(text.to_owned());
-        let relay = task::spawn_named("relay", run(near, session, rules, dial, remark));
-        Self { host: Far::new(far), world, relay }
+        let (hangs_up, hung_up) = tokio::sync::oneshot::channel();
+        let hung_up = async { _ = hung_up.await };
+        let relay = task::spawn_named("relay", run(near, session, rules, dial, remark, hung_up));
+        Self { host: Far::new(far), world, relay, hangs_up: Some(hangs_up) }
     }
 
     /// With a daemon and the handshake of a legacy host behind it.
@@ -368,6 +371,19 @@ async fn h33_what_is_in_flight_at_the_end_has_its_grace() {
     let before = clock::now();
     rig.ends_within(3 * SECOND).await;
     assert!(clock::now() - before >= SECOND);
+}
+
+/// H-33: nobody reads the answers of a host that has gone on both sides.
+#[tokio::test(start_paused = true)]
+async fn h33_a_host_that_closed_both_sides_is_left_at_once() {
+    let (mut rig, mut daemon) = Rig::connected().await;
+    rig.host.say(&call(1)).await;
+    rig.hangs_up.take().unwrap().send(()).unwrap();
+    assert_eq!(daemon.hears().await, call(1));
+    rig.host.say(&call(2)).await;
+    assert_eq!(daemon.hears().await, call(2), "what it asks is still done");
+    rig.host.end().await;
+    rig.ends_within(SECOND / 10).await;
 }
 
 /// H-33: all of the input may come, and end, before there is a daemon.
