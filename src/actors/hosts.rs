@@ -23,7 +23,7 @@ use super::support::ask::{AskError, ask};
 use super::support::slot::Slot;
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::upstreams::HostId;
-use crate::protocol::session::host::HostConfig;
+use crate::protocol::session::host::{HostConfig, ProgressPace};
 use crate::transport::Link;
 
 /// A connection that wants to be a host's.
@@ -214,9 +214,7 @@ impl HostsState {
     fn look(&mut self) {
         self.config = host_config(&self.context);
         let view = dispatch::visible_digest(&self.context);
-        if view == self.view {
-            return;
-        }
+        // Each compares with what it has seen, which may be newer than our last look.
         self.view = Arc::clone(&view);
         for (_, host) in self.hosts.values() {
             let _ = host.cast(HostMsg::ViewChanged { view: Arc::clone(&view) });
@@ -301,7 +299,10 @@ fn host_config(context: &Context) -> Arc<HostConfig> {
         capabilities: context.identity.capabilities.clone(),
         instructions: dispatch::instructions(core).to_owned(),
         max_in_flight: settings.host.max_in_flight,
-        progress_interval: settings.host.progress_interval,
+        progress_pace: ProgressPace {
+            interval: settings.host.progress_interval,
+            burst: u32::try_from(settings.host.progress_burst).unwrap_or(u32::MAX),
+        },
         over_stdio: true,
     })
 }

@@ -124,6 +124,14 @@ fn plain_name(servers: &[Exposed<'_>], prefix: &str, tool: &str, limit: usize) -
     (fits && spelled && !claimed).then_some(name)
 }
 
+/// Whether a tool of a server with this prefix could be shown under `name`, whatever tools it has.
+pub fn may_be_of(name: &str, prefix: &str, limit: usize) -> bool {
+    // A long prefix is cut like the rest of the name, to leave room for the tail.
+    let mut head = plain(&joined(prefix, ""));
+    head.truncate(limit.saturating_sub(TAIL + 1));
+    name.starts_with(&head)
+}
+
 /// As much of the name as there is room for, and a digest of what it stands for.
 fn tailed_name(prefix: &str, tool: &str, limit: usize, digits: usize) -> String {
     let mut digest = String::new();

@@ -268,6 +268,11 @@ pub const DEFS: &[Def] = &[
         "Least time between two progress notes of one call to a host; in between the last wins.",
     ),
     live(
+        "host.progress_burst",
+        count(1, 10_000),
+        "Progress notes of one call that may follow each other before that time is kept.",
+    ),
+    live(
         "host.list_changed_delay",
         time(NOW, HOUR),
         "Changes of a list are gathered this long before hosts are told.",

@@ -58,6 +58,8 @@ pub struct HostSettings {
     pub max_in_flight: usize,
     /// `host.progress_interval`.
     pub progress_interval: Duration,
+    /// `host.progress_burst`: this many notes of a call are never held back.
+    pub progress_burst: usize,
     /// `host.list_changed_delay`: changes are gathered for this long before a host is told (F38).
     pub list_changed_delay: Duration,
     /// `host.drain`: how long hosts' requests may go on when the daemon stops.
@@ -316,6 +318,7 @@ impl Values<'_> {
             max_connections: self.count("host.max_connections"),
             max_in_flight: self.count("host.max_in_flight"),
             progress_interval: self.time("host.progress_interval"),
+            progress_burst: self.count("host.progress_burst"),
             list_changed_delay: self.time("host.list_changed_delay"),
             drain: self.time("host.drain"),
         }

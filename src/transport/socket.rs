@@ -142,6 +142,15 @@ impl RuntimeLock {
     }
 }
 
+/// Whether this process, a daemon's, holds the lock of a runtime folder.
+pub fn is_held_by(folder: &Path, pid: u32) -> bool {
+    let Ok(mut file) = File::open(folder.join(LOCK)) else { return false };
+    let mut text = String::new();
+    // The lock is tried, which takes it for a moment, only while it is this process's.
+    let named = file.read_to_string(&mut text).is_ok() && text.trim().parse() == Ok(pid);
+    named && matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
 /// Whether somebody listens on the socket.
 pub async fn answers(path: &Path) -> bool {
     UnixStream::connect(path).await.is_ok()

@@ -120,6 +120,25 @@ async fn a_second_daemon_and_replace() {
     stop_daemon_child(&daemon, &mut second).await;
 }
 
+/// `mcpx stop --daemon` is through when the daemon is: the next one finds its place free.
+#[tokio::test]
+async fn stop_waits_for_the_end_of_the_daemon() {
+    let daemon = setup::start(
+        |daemon| vec![daemon.fake("up").args("--tools echo --ignore-eof --ignore-term")],
+        "plumbing.stdio_drain_grace = \"500ms\"\nplumbing.term_grace = \"500ms\"",
+    );
+    daemon.cli(&["call", "up", "echo", "text=a"]).await.expect_code(0);
+    let told = daemon.cli(&["stop", "--daemon"]).await.expect_code(0);
+    assert!(told.stdout.contains("has ended"), "{told:?}");
+    let mut next = daemon.command(&["daemon"]);
+    next.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut next = next.spawn().unwrap();
+    eventually!(SOON, procs::alive(next.id()) && daemon.socket().exists(), "no next daemon");
+    daemon.cli(&["call", "up", "echo", "text=b"]).await.expect_code(0);
+    assert_eq!(status(&daemon).await["daemon"]["pid"], next.id());
+    stop_daemon_child(&daemon, &mut next).await;
+}
+
 async fn stop_daemon_child(
     daemon: &crate::support::daemon::Daemon,
     child: &mut std::process::Child,

@@ -1,7 +1,7 @@
 // What a host must see of each kind of upstream.
 //
 // { tools: { names, exact, definitions }, pages, calls: [{ check, tool, arguments, result }],
-//   progress: { tool, arguments, steps, lossy, result }, error: { tool, arguments, error } or none,
+//   progress: { tool, arguments, steps, result }, error: { tool, arguments, error } or none,
 //   unknown: a name, cancel: { tool, arguments, seen: { tool, arguments, text } or none },
 //   core: the namespace, where the calls are to go through mcpx_call }
 //
@@ -190,8 +190,6 @@ function everything() {
       tool: 'trigger-long-running-operation',
       arguments: { duration: 0.4, steps: 4 },
       steps: 4,
-      // The answer follows the last note so closely that the TypeScript SDK drops that note.
-      lossy: true,
       result: { content: [{ text: { $has: 'completed' } }] },
     },
     unknown: 'no_such_tool',

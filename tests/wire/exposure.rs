@@ -204,6 +204,30 @@ async fn f48_a_dead_server_is_not_an_unknown_tool() {
     }
 }
 
+/// F48: nor is a server unknown that starts slowly or not at all: a call waits for it as for any
+/// start, and says what is wrong with it.
+#[tokio::test]
+async fn f48_a_slow_server_has_its_tools_all_the_same() {
+    let daemon = start(
+        |daemon| {
+            vec![
+                daemon.fake("slow").args("--tools echo --start-delay 1500"),
+                daemon.fake("crashes").args("--exit 1 --stderr-text out-of-cheese"),
+            ]
+        },
+        &format!("{PASS}\nexpose.list_wait = \"100ms\""),
+    );
+    let mut host = host(&daemon, "2025-06-18").await;
+    assert_eq!(names(&host.list_tools().await), Vec::<&str>::new());
+    assert_eq!(text_of(&host.call("slow_echo", json!({ "text": "x" })).await), "x");
+    let crashes = host.call("crashes_echo", json!({})).await;
+    assert_eq!(reason(&crashes), "unavailable", "{crashes}");
+    assert!(text_of(&crashes).contains("out-of-cheese"), "{crashes}");
+    let unknown = host.call("slow_ehco", json!({})).await;
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    assert!(unknown.to_string().contains("slow_echo"), "{unknown}");
+}
+
 /// F48, product.md 7: a server that cannot start: unavailable, with its last words and what to run.
 #[tokio::test]
 async fn f48_reasons_reach_the_caller() {

@@ -61,6 +61,22 @@ async fn f38_a_notice_without_a_change() {
     assert_eq!(changes(&mut host), 0);
 }
 
+/// F38: what a host has just been given is no news, also where its own request brought it about.
+#[tokio::test]
+async fn f38_the_first_list_is_no_change() {
+    let daemon = start(|daemon| vec![daemon.fake("up").args("--start-delay 300")], PASS);
+    let mut first = host(&daemon, "2025-11-25").await;
+    assert!(!first.list_tools().await.is_empty());
+    first.gather(Duration::from_millis(400)).await;
+    assert_eq!(changes(&mut first), 0);
+    // Whoever asked before it was there is told.
+    let mut second = host(&daemon, "2025-11-25").await;
+    second.list_tools().await;
+    first.call("up_set_tools", json!({ "add": ["fresh"] })).await;
+    first.expect_notification(CHANGED).await;
+    second.expect_notification(CHANGED).await;
+}
+
 /// F38: a host in core mode does not see the upstream's list; it is not told of changes in it, but
 /// reaches the new tool.
 #[tokio::test]

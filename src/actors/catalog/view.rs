@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::{CatalogServer, Listing, ToolRecord};
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::tool::for_hosts;
-use crate::protocol::naming::{Exposed, ExposedName, exposed_names};
+use crate::protocol::naming::{Exposed, ExposedName, exposed_names, may_be_of};
 use crate::settings::typed::ExposeSettings;
 use crate::settings::{ExposeMode, ServerDef};
 
@@ -19,6 +19,9 @@ pub struct View {
     tools: Vec<ViewTool>,
     digest: [u8; 32],
     by_name: HashMap<String, usize>,
+    /// Servers of whose tools nothing is known, with the prefix of their names.
+    unlisted: Vec<(Arc<CatalogServer>, String)>,
+    name_limit: usize,
     waits: bool,
     everything: bool,
 }
@@ -62,6 +65,12 @@ impl View {
             tools: Vec::new(),
             digest: [0; 32],
             by_name: HashMap::new(),
+            unlisted: shown
+                .iter()
+                .filter(|server| server.listing != Listing::Whole && server.tools.is_empty())
+                .map(|server| (Arc::clone(server), prefix(&server.def, alone).to_owned()))
+                .collect(),
+            name_limit: expose.name_limit,
             waits: shown.iter().any(|server| server.listing == Listing::Never),
             everything: !servers.is_empty()
                 && servers.iter().all(|server| mode(server) == ExposeMode::Passthrough),
@@ -104,6 +113,12 @@ impl View {
     /// The tool a host means by `name`.
     pub fn find(&self, name: &str) -> Option<&ViewTool> {
         self.tools.get(*self.by_name.get(name)?)
+    }
+
+    /// The servers of whose tools nothing is known and that may have one of this name.
+    pub fn unlisted(&self, name: &str) -> impl Iterator<Item = &Arc<CatalogServer>> {
+        let fits = move |prefix: &str| may_be_of(name, prefix, self.name_limit);
+        self.unlisted.iter().filter(move |(_, prefix)| fits(prefix)).map(|(server, _)| server)
     }
 }
 

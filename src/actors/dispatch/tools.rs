@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::outcome::{Told, answer_outcome};
 use super::{Context, Request, call_tool, core_tools, namespaces, nearest, op_tools, status};
-use crate::actors::catalog::{ToolRecord, View};
-use crate::actors::upstreams::CallWant;
+use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
+use crate::actors::upstreams::{CallWant, Caller, Reason};
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
 use crate::protocol::session::Outcome;
 use crate::settings::{ExposeMode, Settings};
@@ -85,7 +85,7 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
         Object::read(&request.params).map_err(|_| malformed("params must be an object"))?;
     let name = params.get_str("name").ok_or_else(|| malformed("tools/call needs a `name`"))?;
     let settings = context.settings();
-    let mut view = context.catalog.view(&settings.expose);
+    let view = context.catalog.view(&settings.expose);
     let arguments = params.get("arguments");
     if shows_core(&settings, &view) && core_tools::find(&name).is_some() {
         return match name.as_str() {
@@ -99,13 +99,12 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
     {
         return Ok(op_tools::answer(context, op, arguments).await);
     }
-    if view.find(&name).is_none() && view.waits_for_lists() {
-        // The host knows the name from a list of an earlier day, or from its own configuration.
-        context.upstreams.ensure_listed(&request.caller).await;
-        view = context.catalog.view(&settings.expose);
-    }
-    let Some(entry) = view.find(&name) else {
-        return Err(unknown_tool(&name, &view));
+    let entry = match view.find(&name) {
+        Some(entry) => entry.clone(),
+        None => match find_unlisted(context, &request.caller, &name).await? {
+            Ok(entry) => entry,
+            Err(told) => return Ok(told.as_tool_result()),
+        },
     };
     let mut upstream = params.clone();
     upstream.set("name", RawJson::write(&entry.tool.name));
@@ -114,6 +113,41 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
         Ok(outcome) => outcome,
         Err(told) => Ok(told.as_tool_result()),
     }
+}
+
+/// The tool of this name of a server that had not been listed. It may start slowly, and hosts know
+/// names from earlier days or their own configuration (F48: a call never says "unknown tool" because
+/// of that).
+async fn find_unlisted(
+    context: &Context,
+    caller: &Caller,
+    name: &str,
+) -> Result<Result<ViewTool, Told>, RpcError> {
+    let settings = context.settings();
+    let mut told = None;
+    // More than one only where one prefix begins with another.
+    for server in context.catalog.view(&settings.expose).unlisted(name) {
+        if let Err(refused) = context.upstreams.list_now(caller, &server.def.key).await {
+            told = Some(Told::from(refused));
+        }
+    }
+    let view = context.catalog.view(&settings.expose);
+    if let Some(entry) = view.find(name) {
+        return Ok(Ok(entry.clone()));
+    }
+    let unreadable = view.unlisted(name).find_map(|server| match &server.listing {
+        Listing::Incomplete(why) => Some(unlistable(name, &server.def.key, why)),
+        Listing::Never | Listing::Whole => None,
+    });
+    told.or(unreadable).map_or_else(|| Err(unknown_tool(name, &view)), |told| Ok(Err(told)))
+}
+
+fn unlistable(name: &str, server: &str, why: &str) -> Told {
+    let text = format!(
+        "whether server `{server}` has the tool behind `{name}` is not known: its tools could not \
+         be listed ({why}); `mcpx status {server}` tells more, `mcpx restart {server}` tries again"
+    );
+    Told { reason: Reason::Unavailable, text }
 }
 
 /// One tools/call on an upstream.

@@ -4,6 +4,7 @@ use clap::ArgMatches;
 use mcpx::control::types as t;
 use mcpx::control::views::mistake_lines;
 use mcpx::control::{OpCall, OpName};
+use mcpx::transport::socket;
 use serde_json::{Map, Value as Json, json};
 
 use crate::call::{self, is_event_stream};
@@ -12,6 +13,7 @@ use crate::output::{self, Printer};
 use crate::reach::{Reach, failed, understood};
 use crate::setup::{self, Setup};
 use crate::stream::Events;
+use crate::waiting::Waiting;
 use crate::{cli, doctor, tables};
 
 /// Runs a command of the tree, by its name.
@@ -33,7 +35,7 @@ pub(crate) fn run(setup: &Setup, json: bool, name: &str, matches: &ArgMatches) -
             ["config", "show"] => config_show(&reach).await,
             ["version"] => version(&reach).await,
             ["doctor"] => doctor::run(&reach, optional(matches, "server")).await,
-            ["stop"] if matches.get_flag("daemon") => perform(&reach, &OpCall::Shutdown).await,
+            ["stop"] if matches.get_flag("daemon") => stop_daemon(&reach).await,
             ["settings"] => perform(&reach, &OpCall::SettingsGet { key: None }).await,
             words => {
                 let op = cli::op_of(words)
@@ -127,14 +129,39 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
         OpName::SettingsSet => tables::settings_changed(printer, &understood(&body)?),
         OpName::Protocol => tables::protocol(printer, &understood(&body)?),
         OpName::Health => return health(&understood(&body)?),
-        OpName::Shutdown => {
-            format!("the daemon (pid {}) is ending", understood::<t::ShutdownAnswer>(&body)?.pid)
-        }
-        OpName::Call | OpName::Ask | OpName::Config | OpName::Version | OpName::Doctor => {
-            String::from_utf8_lossy(&body).into_owned()
-        }
+        OpName::Shutdown
+        | OpName::Call
+        | OpName::Ask
+        | OpName::Config
+        | OpName::Version
+        | OpName::Doctor => String::from_utf8_lossy(&body).into_owned(),
     };
     if text.is_empty() { Ok(()) } else { output::line(&text) }
+}
+
+/// Asks the daemon to end and waits until it has: whoever comes next finds its place free.
+async fn stop_daemon(reach: &Reach<'_>) -> Outcome {
+    let body = reach.ask(&OpCall::Shutdown).await?;
+    let pid = understood::<t::ShutdownAnswer>(&body)?.pid;
+    let limit = reach.settings.daemon.stop + reach.settings.shim.start;
+    let gone = async {
+        while socket::is_held_by(&reach.setup.places.runtime, pid) {
+            tokio::time::sleep(reach.settings.shim.redial_step).await;
+        }
+    };
+    let text = format!("the daemon (pid {pid}) is ending");
+    let waiting = Waiting::new(reach.printer, &reach.settings.cli, text);
+    waiting.during(tokio::time::timeout(limit, gone)).await.map_err(|_| {
+        Ended::Failed(format!(
+            "the daemon (pid {pid}) was asked to end and is still there after {limit:?}; look at \
+             {}, or end it with `kill -9 {pid}`",
+            reach.setup.places.daemon_log().display()
+        ))
+    })?;
+    if reach.printer.json {
+        return output::bytes(&body);
+    }
+    output::line(&format!("the daemon (pid {pid}) has ended"))
 }
 
 /// Lines or events as they come, until the daemon ends or we are interrupted.

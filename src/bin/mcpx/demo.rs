@@ -9,11 +9,11 @@ mod offers;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use mcpx::protocol::jsonrpc::{Id, Method, Notification, RawJson, Request, RpcError, scan};
-use mcpx::protocol::session::host::{HostConfig, HostEvent, HostOutput, HostSession};
+use mcpx::protocol::session::host::{HostConfig, HostEvent, HostOutput, HostSession, ProgressPace};
 use mcpx::protocol::session::{CallKey, HostRequest, Outcome};
 use mcpx::transport::link::{Link, LinkEvent, LinkLimits, LinkSender};
 use mcpx::transport::stdio::own;
@@ -100,7 +100,7 @@ impl Demo {
             instructions: offers::INSTRUCTIONS.to_owned(),
             max_in_flight: MAX_IN_FLIGHT,
             // Every step is shown.
-            progress_interval: Duration::ZERO,
+            progress_pace: ProgressPace::FREE,
             over_stdio: true,
         };
         Self {

@@ -11,11 +11,12 @@ mod progress;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 
 use self::batch::{BatchKey, Batches};
+pub use self::progress::ProgressPace;
 use self::progress::{Passage, Throttle};
 use super::{CallKey, HostRequest, Outcome, Peer};
 use crate::protocol::Notice;
@@ -37,9 +38,9 @@ pub struct HostConfig {
     pub instructions: String,
     /// Requests of one host in flight at most; one more is refused as `busy` (`host.max_in_flight`).
     pub max_in_flight: usize,
-    /// Least time between two progress notifications of one call to this host
-    /// (`host.progress_interval`); in between the last one wins (F37).
-    pub progress_interval: Duration,
+    /// How fast progress of one call may go to this host; where it must wait, the last one wins
+    /// (F37).
+    pub progress_pace: ProgressPace,
     /// The transport is stdio or the shim: batches before the handshake count as 2025-03-26, a
     /// caller that declared nothing as 2024-11-05 (H-26, H-27).
     pub over_stdio: bool,
@@ -209,10 +210,10 @@ impl HostSession {
         if self.held == 0 {
             return;
         }
-        let gap = self.config.progress_interval;
+        let pace = self.config.progress_pace;
         for open in self.calls.values_mut() {
             let Some(throttle) = &mut open.progress else { continue };
-            if let Some(params) = throttle.take_due(now, gap) {
+            if let Some(params) = throttle.take_due(now, pace) {
                 self.held -= 1;
                 let frame = progress_frame(open.revision, &params, throttle.token());
                 self.outputs.push_back(HostOutput::Send(frame));
@@ -239,7 +240,7 @@ impl HostSession {
         let Some(open) = self.calls.get_mut(&key) else { return };
         let Some(throttle) = &mut open.progress else { return };
         let held_before = throttle.deadline().is_some();
-        if throttle.offer(now, self.config.progress_interval, params) == Passage::Now {
+        if throttle.offer(now, self.config.progress_pace, params) == Passage::Now {
             let frame = progress_frame(open.revision, params, throttle.token());
             self.outputs.push_back(HostOutput::Send(frame));
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::host::{HostConfig, HostEvent, HostOutput, HostSession};
+use super::host::{HostConfig, HostEvent, HostOutput, HostSession, ProgressPace};
 use super::pending::{CallLimits, CallSink, Pending, Resolved};
 use super::probe::Preference;
 use super::upstream::{
@@ -88,7 +88,7 @@ impl Pair {
             capabilities: raw(r#"{"tools":{"listChanged":true}}"#),
             instructions: "be brief".into(),
             max_in_flight: 10,
-            progress_interval: Duration::ZERO,
+            progress_pace: ProgressPace::FREE,
             over_stdio: true,
         };
         let mut pair = Self {

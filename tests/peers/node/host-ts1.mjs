@@ -2,7 +2,7 @@
 //   node host-ts1.mjs EXPECTATION.json legacy COMMAND ARGUMENT…
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { drive, order } from './driver.mjs';
+import { drive, order, tapProgress } from './driver.mjs';
 
 const { expect, command, args } = order();
 const client = new Client({ name: 'ts1-peer', version: '1.0.0' });
@@ -16,6 +16,7 @@ await drive(
         version = negotiated;
       };
       await client.connect(transport);
+      this.notes = tapProgress(transport);
       return `${version}, ${client.getServerVersion()?.name}`;
     },
     list: cursor => client.listTools({ cursor }),

@@ -2,7 +2,7 @@
 //   node host-ts2.mjs EXPECTATION.json legacy|auto COMMAND ARGUMENT…
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { drive, order } from './driver.mjs';
+import { drive, order, tapProgress } from './driver.mjs';
 
 const { expect, mode, command, args } = order();
 const client = new Client({ name: 'ts2-peer', version: '1.0.0' }, { versionNegotiation: { mode } });
@@ -12,6 +12,7 @@ await drive(
   {
     async connect() {
       await client.connect(transport);
+      this.notes = tapProgress(transport);
       return `${client.getNegotiatedProtocolVersion()}, ${client.getServerVersion()?.name}`;
     },
     gathers: true, // without a cursor this SDK asks for every page by itself

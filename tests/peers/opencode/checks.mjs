@@ -176,6 +176,7 @@ class Opencode {
 }
 
 async function killHard(child) {
+  if (!child || child.exitCode !== null) throw new Error('no daemon runs');
   const gone = new Promise(done => child.once('exit', done));
   child.kill('SIGKILL');
   await gone;

@@ -1,5 +1,7 @@
 //! A scripted host against the session, by checklist row and field case.
 
+use std::time::Duration;
+
 use super::*;
 
 const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"logging":{}}"#;
@@ -19,7 +21,7 @@ fn config() -> HostConfig {
         capabilities: raw(CAPABILITIES),
         instructions: "short".to_owned(),
         max_in_flight: 3,
-        progress_interval: Duration::from_millis(100),
+        progress_pace: ProgressPace { interval: Duration::from_millis(100), burst: 1 },
         over_stdio: true,
     }
 }
@@ -463,6 +465,37 @@ fn f37_progress_keeps_token_and_pace() {
         assert!(host.progress(request.key, r#"{"progress":10002}"#).is_empty());
         assert_eq!(host.session.poll_deadline(), None);
     }
+}
+
+/// F37: the steps of a short call are all shown, however close; then the pace is kept, and a pause
+/// earns as many again.
+#[test]
+fn f37_a_burst_passes_and_a_flood_does_not() {
+    let pace = ProgressPace { interval: Duration::from_millis(100), burst: 4 };
+    let mut host = Host::with(HostConfig { progress_pace: pace, ..config() });
+    host.shake("2025-06-18");
+    let request = host.call(
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1}}}"#,
+    );
+    let mut value = 0;
+    let mut sent = |host: &mut Host, many: usize| {
+        let mut frames = Vec::new();
+        for _ in 0..many {
+            value += 1;
+            frames.extend(host.progress(request.key, &format!(r#"{{"progress":{value}}}"#)));
+        }
+        frames.len()
+    };
+    assert_eq!(sent(&mut host, 10), 4);
+    let due = host.session.poll_deadline().unwrap();
+    assert_eq!(due, host.now + Duration::from_millis(100));
+    host.now = due;
+    host.session.handle_timeout(due);
+    assert!(host.drain()[0].contains(r#""progress":10"#));
+    host.now += Duration::from_millis(250);
+    assert_eq!(sent(&mut host, 10), 2);
+    host.now += Duration::from_secs(60);
+    assert_eq!(sent(&mut host, 10), 4);
 }
 
 #[test]
