@@ -1,7 +1,5 @@
 //! `mcpx daemon`: reads the configuration, takes the lock, runs the daemon to its end.
 
-use std::ffi::OsStr;
-use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use clap::ArgMatches;
@@ -11,10 +9,10 @@ use mcpx::settings::layers::FlagValue;
 use mcpx::transport::autostart::{self, StartLock};
 use mcpx::transport::http::control_call::{self, CallFailed};
 use mcpx::transport::socket::{self, RuntimeLock, SocketError};
-use mcpx::transport::{clock, environment};
-use tracing_subscriber::EnvFilter;
+use mcpx::transport::clock;
 
 use crate::ended::{Ended, Outcome};
+use crate::log;
 use crate::setup::Setup;
 
 /// See the module.
@@ -25,7 +23,7 @@ pub(crate) fn run(mut setup: Setup, arguments: &ArgMatches) -> Outcome {
         // Fails where we lead a session already, which is as good.
         let _ = mcpx::transport::process::own_session();
     }
-    log();
+    log::init();
     let settings = std::sync::Arc::clone(&loaded.settings);
     let runtime = runtime(settings.daemon.workers)?;
     let mut held = None;
@@ -60,19 +58,6 @@ fn flags(arguments: &ArgMatches) -> Result<Vec<FlagValue>, Ended> {
         });
     }
     Ok(flags)
-}
-
-/// To stderr; `MCPX_LOG` chooses what. ractor wraps every actor in a span of its own, which is noise.
-fn log() {
-    let own = environment::own();
-    let wanted = own.get(OsStr::new("MCPX_LOG")).and_then(|text| text.to_str()).unwrap_or("info");
-    let filter = EnvFilter::new(format!("{wanted},ractor=off"));
-    let terminal = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(terminal)
-        .with_writer(std::io::stderr)
-        .init();
 }
 
 fn runtime(workers: usize) -> Result<tokio::runtime::Runtime, Ended> {
