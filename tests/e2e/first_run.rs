@@ -114,7 +114,7 @@ async fn replace_works_again_and_again() {
         eventually!(SOON, daemon.cli(&["ps", "--json"]).await.stdout.contains(&pid.to_string()));
     }
     all.extend([replace(), replace()]);
-    let mut left = |all: &mut Vec<std::process::Child>| {
+    let left = |all: &mut Vec<std::process::Child>| {
         all.retain_mut(|one| one.try_wait().unwrap().is_none());
         all.len()
     };
