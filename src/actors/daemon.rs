@@ -30,6 +30,7 @@ use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::settings::layers::Sources;
 use crate::settings::places::Places;
 use crate::settings::{Loaded, Settings};
+use crate::transport::autostart::StartLock;
 use crate::transport::clock;
 use crate::transport::environment::{self, Environment};
 use crate::transport::http::listen::{ListenLimits, listen};
@@ -48,6 +49,8 @@ pub struct DaemonArgs {
     pub places: Places,
     /// The lock on the runtime folder.
     pub lock: RuntimeLock,
+    /// The right to start a daemon, given back once this one can be dialled.
+    pub turn: Option<StartLock>,
     /// Where the configuration is read from.
     pub sources: Sources,
     /// This program's own file.
@@ -77,13 +80,12 @@ pub enum DaemonFailed {
 }
 
 /// Runs a daemon until it is asked to end. Needs the runtime.
-pub async fn run(args: DaemonArgs) -> Result<(), DaemonFailed> {
+pub async fn run(mut args: DaemonArgs) -> Result<(), DaemonFailed> {
     let started = clock::now();
     let settings = Arc::clone(&args.loaded.settings);
     // Before the socket exists: whoever sees it may send a signal, and none may meet its default.
     let signals = Signals::hear().map_err(DaemonFailed::System)?;
     reaper::adopt_orphans().map_err(DaemonFailed::System)?;
-    let listener = args.lock.bind()?;
     let children = args.places.state.join("children");
     ledger::sweep(&children, ladder(&settings)).await;
     let ledger = Ledger::open(&children).map_err(DaemonFailed::State)?;
@@ -93,6 +95,9 @@ pub async fn run(args: DaemonArgs) -> Result<(), DaemonFailed> {
         }
     });
     let opened = store::open(&args.places.state.join("mcpx.redb"))?;
+    // Not before all that can fail: whoever sees the socket counts on an answer.
+    let listener = args.lock.bind()?;
+    args.turn = None;
     let (parts, capturing) = build(&args, &opened.store, ledger.clone(), started);
     if let Some((aside, why)) = &opened.set_aside {
         let text =

@@ -22,6 +22,7 @@ use super::host::{Host, HostArgs, HostMsg, HostStatus};
 use super::settings::Current;
 use super::support::ask::{AskError, ask};
 use super::support::slot::Slot;
+use super::support::stop;
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::upstreams::{Caller, HostId};
 use crate::protocol::session::host::{HostConfig, ProgressPace};
@@ -155,7 +156,7 @@ impl Actor for Hosts {
         _state: &mut HostsState,
     ) -> Result<(), ActorProcessingErr> {
         // Otherwise they would be killed, and their links cut in the middle of a frame.
-        me.stop_children_and_wait(None, None).await;
+        stop::children(&me.get_cell()).await;
         Ok(())
     }
 

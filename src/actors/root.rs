@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::catalog::CatalogHandle;
 use super::control::Identity;
@@ -18,8 +19,9 @@ use super::era_cache::EraCacheHandle;
 use super::events::{Event, EventsHandle};
 use super::hosts::HostsHandle;
 use super::settings::SettingsHandle;
+use super::support::ask::AskError;
 use super::support::restart::Intensity;
-use super::support::task;
+use super::support::{stop, task};
 use super::upstreams::UpstreamsHandle;
 use crate::transport::clock;
 
@@ -61,6 +63,18 @@ impl RootHandle {
         let end = wanted.wait_for(Option::is_some).await;
         // The sender lives as long as this handle.
         end.ok().and_then(|end| end.clone()).unwrap_or(End::Asked("the root is gone"))
+    }
+
+    /// The same, and when the root is gone, because it takes all its children with it: what is left
+    /// would answer nobody. Better that the daemon ends, and the next one is started.
+    async fn ended_or_gone(&self, running: &mut JoinHandle<()>) -> End {
+        tokio::select! {
+            end = self.ended() => end,
+            _ = running => {
+                self.end(End::Failed("the root of its parts has failed".to_owned()));
+                self.ended().await
+            }
+        }
     }
 
     /// Whether it is on its way out.
@@ -110,19 +124,19 @@ impl Parts {
         })
     }
 
-    /// Starts the tree. It runs until [`Self::stop`], or until it fails and says so at the handle.
-    pub async fn start(&self) -> Result<ActorRef<()>, ractor::SpawnErr> {
-        let (root, _) = Actor::spawn(None, Root, self.clone()).await?;
-        Ok(root)
+    /// Starts the tree. It runs until [`Self::stop`], or until it fails and says so at the handle; the
+    /// task ends with the root, also where the root itself fails and can say nothing.
+    async fn start(&self) -> Result<(ActorRef<()>, JoinHandle<()>), ractor::SpawnErr> {
+        Actor::spawn(None, Root, self.clone()).await
     }
 
     /// Stops everything in order, within `daemon.stop_timeout`.
-    pub async fn stop(&self, root: ActorRef<()>) {
+    async fn stop(&self, root: &ActorRef<()>) {
         let settings = self.settings.settings();
         let whole = settings.daemon.stop;
         let stopping = async {
             self.events.emit(Event::new("daemon.stopping", "hosts are asked to finish"));
-            if self.hosts.drain(settings.host.drain).await.is_err() {
+            if self.hosts.drain(settings.host.drain).await == Err(AskError::Late) {
                 let text = "hosts had calls in flight when host.drain passed; they are told that \
                             the outcome is unknown";
                 self.events.emit(Event::new("daemon.stop_timeout", text));
@@ -139,7 +153,11 @@ impl Parts {
             let text = "the stop took longer than daemon.stop_timeout; the rest is cut off";
             self.events.emit(Event::new("daemon.stop_timeout", text));
         }
-        root.stop(None);
+        // Waited for: the runtime must not end under actors that are still at it.
+        if root.stop_and_wait(None, Some(settings.daemon.ask)).await.is_err() {
+            let text = "some parts did not end within daemon.ask_timeout; they are cut off";
+            self.events.emit(Event::new("daemon.stop_timeout", text));
+        }
     }
 }
 
@@ -210,7 +228,7 @@ impl Actor for Root {
         _state: &mut RootState,
     ) -> Result<(), ActorProcessingErr> {
         // Otherwise they would be killed without their own `post_stop`.
-        me.stop_children_and_wait(None, None).await;
+        stop::children(&me.get_cell()).await;
         Ok(())
     }
 
@@ -272,8 +290,8 @@ pub async fn run(
     serving: impl Future<Output = std::io::Result<()>> + Send + 'static,
     stop: watch::Sender<bool>,
 ) -> End {
-    let root = match parts.start().await {
-        Ok(root) => root,
+    let (root, mut running) = match parts.start().await {
+        Ok(started) => started,
         Err(error) => return End::Failed(format!("the daemon's parts did not start: {error}")),
     };
     let ending = parts.root.clone();
@@ -283,9 +301,47 @@ pub async fn run(
         }
     });
     parts.events.emit(Event::new("daemon.ready", "the daemon serves hosts"));
-    let end = parts.root.ended().await;
+    let end = parts.root.ended_or_gone(&mut running).await;
     stop.send_replace(true);
-    parts.stop(root).await;
+    parts.stop(&root).await;
     drop(accepting);
     end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails as a root would that panics in its own handler.
+    struct Panics;
+
+    impl Actor for Panics {
+        type Msg = ();
+        type State = ();
+        type Arguments = ();
+
+        async fn pre_start(&self, _: ActorRef<()>, (): ()) -> Result<(), ActorProcessingErr> {
+            Ok(())
+        }
+
+        async fn handle(
+            &self,
+            _: ActorRef<()>,
+            (): (),
+            (): &mut (),
+        ) -> Result<(), ActorProcessingErr> {
+            panic!("on purpose")
+        }
+    }
+
+    /// A full disk once made the root's log line panic: all its children were gone, and the daemon
+    /// stayed without them.
+    #[tokio::test]
+    async fn a_root_that_fails_ends_the_daemon() {
+        let handle = RootHandle::new();
+        let (root, mut running) = Actor::spawn(None, Panics, ()).await.unwrap();
+        root.cast(()).unwrap();
+        assert!(matches!(handle.ended_or_gone(&mut running).await, End::Failed(_)));
+        assert!(handle.is_ending());
+    }
 }

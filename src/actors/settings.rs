@@ -225,7 +225,10 @@ impl SettingsState {
         self.busy = true;
         let (shared, me) = (Arc::clone(&self.shared), self.me.clone());
         task::spawn(async move {
-            let answer = change(shared, changes).await;
+            // A task of its own: one that panics must not leave the keeper busy for ever.
+            let answer = task::spawn(change(shared, changes)).await;
+            let answer =
+                answer.unwrap_or_else(|error| Err(ChangeRefused::NotKept(error.to_string())));
             // Whoever asked may have given up.
             let _ = reply.send(answer);
             let _ = me.cast(SettingsMsg::Done);

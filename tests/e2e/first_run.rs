@@ -97,6 +97,54 @@ async fn autostart_can_be_off() {
     assert!(daemons(&daemon).is_empty());
 }
 
+/// A replacer gives its right to start back: the next one replaces it, and two at once end with one
+/// daemon.
+#[tokio::test]
+async fn replace_works_again_and_again() {
+    let mut daemon = setup::start(|daemon| vec![daemon.fake("up").args("--tools echo")], "");
+    let replace = || {
+        let mut next = daemon.command(&["daemon", "--replace"]);
+        next.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        next.spawn().unwrap()
+    };
+    let mut all = Vec::new();
+    for _ in 0..2 {
+        all.push(replace());
+        let pid = all.last().unwrap().id();
+        eventually!(SOON, daemon.cli(&["ps", "--json"]).await.stdout.contains(&pid.to_string()));
+    }
+    all.extend([replace(), replace()]);
+    let left = |all: &mut Vec<std::process::Child>| {
+        all.retain_mut(|one| one.try_wait().unwrap().is_none());
+        all.len()
+    };
+    eventually!(SOON, left(&mut all) == 1, "one of them stays");
+    daemon.cli(&["call", "up", "echo", "text=x"]).await.expect_code(0);
+    daemon.cli(&["stop", "--daemon"]).await.expect_code(0);
+    eventually!(SOON, left(&mut all) == 0);
+    daemon.kill9();
+}
+
+/// A log that takes nothing costs lines, not the daemon.
+#[tokio::test]
+async fn a_full_disk_under_the_log() {
+    let mut daemon = setup::prepare();
+    daemon.write_config(&[daemon.fake("up").args("--tools echo")], &setup::quick(""));
+    let mut command = daemon.command(&["daemon"]);
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(full);
+    let mut running = command.spawn().unwrap();
+    eventually!(SOON, daemon.socket().exists());
+    for _ in 0..3 {
+        daemon.cli(&["call", "up", "echo", "text=x"]).await.expect_code(0);
+        daemon.cli(&["restart", "up"]).await.expect_code(0);
+    }
+    assert_eq!(status(&daemon).await["daemon"]["pid"], running.id());
+    daemon.cli(&["stop", "--daemon"]).await.expect_code(0);
+    assert!(running.wait().unwrap().success());
+    daemon.stop();
+}
+
 /// A second daemon leaves the first alone; `--replace` takes over.
 #[tokio::test]
 async fn a_second_daemon_and_replace() {

@@ -5,5 +5,6 @@ pub mod ask;
 pub mod progress;
 pub mod restart;
 pub mod slot;
+pub mod stop;
 pub mod task;
 pub mod timer;

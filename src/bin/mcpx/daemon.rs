@@ -1,7 +1,5 @@
 //! `mcpx daemon`: reads the configuration, takes the lock, runs the daemon to its end.
 
-use std::ffi::OsStr;
-use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use clap::ArgMatches;
@@ -9,12 +7,12 @@ use mcpx::actors::daemon::{self, DaemonArgs, DaemonFailed};
 use mcpx::settings::Settings;
 use mcpx::settings::layers::FlagValue;
 use mcpx::transport::autostart::{self, StartLock};
+use mcpx::transport::clock;
 use mcpx::transport::http::control_call::{self, CallFailed};
 use mcpx::transport::socket::{self, RuntimeLock, SocketError};
-use mcpx::transport::{clock, environment};
-use tracing_subscriber::EnvFilter;
 
 use crate::ended::{Ended, Outcome};
+use crate::log;
 use crate::setup::Setup;
 
 /// See the module.
@@ -25,15 +23,15 @@ pub(crate) fn run(mut setup: Setup, arguments: &ArgMatches) -> Outcome {
         // Fails where we lead a session already, which is as good.
         let _ = mcpx::transport::process::own_session();
     }
-    log();
+    log::init();
     let settings = std::sync::Arc::clone(&loaded.settings);
     let runtime = runtime(settings.daemon.workers)?;
     let mut held = None;
     let ended = runtime.block_on(async {
         let (lock, turn) = lock(&setup, &settings, arguments).await?;
-        held = Some((lock.hold().map_err(|error| Ended::Failed(error.to_string()))?, turn));
+        held = Some(lock.hold().map_err(|error| Ended::Failed(error.to_string()))?);
         let (sources, program) = (setup.sources, setup.program);
-        let args = DaemonArgs { places: setup.places, lock, sources, program, loaded };
+        let args = DaemonArgs { places: setup.places, lock, turn, sources, program, loaded };
         daemon::run(args).await.map_err(|failed: DaemonFailed| Ended::Failed(failed.to_string()))
     });
     // The last tasks, and with them the store, end here; only then may the next daemon begin.
@@ -60,19 +58,6 @@ fn flags(arguments: &ArgMatches) -> Result<Vec<FlagValue>, Ended> {
         });
     }
     Ok(flags)
-}
-
-/// To stderr; `MCPX_LOG` chooses what. ractor wraps every actor in a span of its own, which is noise.
-fn log() {
-    let own = environment::own();
-    let wanted = own.get(OsStr::new("MCPX_LOG")).and_then(|text| text.to_str()).unwrap_or("info");
-    let filter = EnvFilter::new(format!("{wanted},ractor=off"));
-    let terminal = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(terminal)
-        .with_writer(std::io::stderr)
-        .init();
 }
 
 /// With one worker there is no other to be woken and nothing is shared between threads, so the tasks
@@ -118,22 +103,38 @@ async fn take_over(
     setup: &Setup,
     settings: &Settings,
 ) -> Result<(RuntimeLock, Option<StartLock>), Ended> {
-    let deadline = clock::now() + settings.daemon.stop + settings.shim.start;
+    let limit = settings.daemon.stop + settings.shim.start;
+    let deadline = clock::now() + limit;
     let turn = loop {
         let turn = autostart::start_lock(&setup.places.runtime);
         match turn.map_err(|error| Ended::Failed(error.to_string()))? {
             None if clock::now() < deadline => pause(settings.shim.redial_step).await,
+            None => {
+                return Err(Ended::Failed(format!(
+                    "another command has been starting or replacing the daemon for {limit:?}; \
+                     `mcpx ps` shows which daemon runs"
+                )));
+            }
             turn => break turn,
         }
     };
     let socket = setup.socket();
     let asked =
         control_call::send(&socket, http::Method::POST, "/v1/shutdown", "application/json", None);
-    match asked.await {
-        // One that is ending already needs no word.
-        Ok(_) | Err(CallFailed::NoDaemon(_)) => {}
-        Err(error) => return Err(Ended::Failed(error.to_string())),
+    match tokio::time::timeout(settings.shim.start, asked).await {
+        // One that is ending already needs no word, and may break off.
+        Ok(Ok(_) | Err(CallFailed::NoDaemon(_) | CallFailed::Broken(_))) => {}
+        Ok(Err(error)) => return Err(Ended::Failed(error.to_string())),
+        Err(_) => {
+            let limit = settings.shim.start;
+            return Err(Ended::Failed(format!(
+                "the running daemon was asked to end and did not answer within {limit:?} (setting \
+                 shim.start_timeout); `mcpx ps` shows its pid, `kill` ends it"
+            )));
+        }
     }
+    // Anew: the wait for our turn may have been long.
+    let deadline = clock::now() + limit;
     loop {
         match socket::lock(&setup.places.runtime) {
             Ok(lock) => return Ok((lock, turn)),

@@ -11,6 +11,7 @@ mod daemon;
 mod demo;
 mod doctor;
 mod ended;
+mod log;
 mod output;
 mod reach;
 mod serve;

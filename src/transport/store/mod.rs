@@ -32,7 +32,10 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// Another process has it open.
-    #[error("{} is in use by another process", .0.display())]
+    #[error(
+        "{} is in use by another process: another daemon with this state folder runs, from another \
+         runtime folder; set MCPX_STATE_DIR for one of the two", .0.display()
+    )]
     InUse(PathBuf),
     /// A transaction failed; nothing of it was kept.
     #[error("the store failed: {0}")]
