@@ -90,6 +90,7 @@ fn with_local_commands(root: Command) -> Command {
         )
         .subcommand(
             Command::new("demo-server")
+                .hide(true)
                 .about("The built-in upstream: a small MCP server on stdin and stdout"),
         )
 }
