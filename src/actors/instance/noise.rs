@@ -78,9 +78,11 @@ impl NoiseGate {
         }
     }
 
-    /// Waits for the next second where this one's share is used up.
-    pub(super) async fn pause(&self) {
+    /// Waits for the next second where this one's share is used up. What was dropped is told before,
+    /// so that it is the last line of the log while the flood lasts.
+    pub(super) async fn pause(&mut self) {
         if let Some(end) = self.bytes.ends().filter(|_| self.bytes.is_over()) {
+            self.tell();
             tokio::time::sleep_until(end.into()).await;
         }
     }
@@ -138,6 +140,7 @@ mod tests {
             seen(&mut gate, "noise");
         }
         gate.pause().await;
+        assert!(gate.ring.tail(1)[0].contains("dropped"), "{:?}", gate.ring.tail(9));
         assert!(clock::now() >= start + Duration::from_secs(1));
         assert!(seen(&mut gate, "noise"));
     }
