@@ -1,5 +1,6 @@
 //! `mcpx daemon`: reads the configuration, takes the lock, runs the daemon to its end.
 
+use std::path::Path;
 use std::time::Duration;
 
 use clap::ArgMatches;
@@ -118,24 +119,15 @@ async fn take_over(
             turn => break turn,
         }
     };
-    let socket = setup.socket();
-    let asked =
-        control_call::send(&socket, http::Method::POST, "/v1/shutdown", "application/json", None);
-    match tokio::time::timeout(settings.shim.start, asked).await {
-        // One that is ending already needs no word, and may break off.
-        Ok(Ok(_) | Err(CallFailed::NoDaemon(_) | CallFailed::Broken(_))) => {}
-        Ok(Err(error)) => return Err(Ended::Failed(error.to_string())),
-        Err(_) => {
-            let limit = settings.shim.start;
-            return Err(Ended::Failed(format!(
-                "the running daemon was asked to end and did not answer within {limit:?} (setting \
-                 shim.start_timeout); `mcpx ps` shows its pid, `kill` ends it"
-            )));
-        }
-    }
     // Anew: the wait for our turn may have been long.
     let deadline = clock::now() + limit;
+    let socket = setup.socket();
     loop {
+        // Asked again where one listens still: another that was started in the moment between two
+        // daemons has taken the lock before us, and nobody has told it yet.
+        if socket::answers(&socket).await {
+            ask_to_end(&socket, settings).await?;
+        }
         match socket::lock(&setup.places.runtime) {
             Ok(lock) => return Ok((lock, turn)),
             Err(error @ SocketError::Taken { .. }) if clock::now() >= deadline => {
@@ -143,6 +135,24 @@ async fn take_over(
             }
             Err(SocketError::Taken { .. }) => pause(settings.shim.redial_step).await,
             Err(error) => return Err(Ended::Failed(error.to_string())),
+        }
+    }
+}
+
+/// Asks the daemon that listens to end.
+async fn ask_to_end(socket: &Path, settings: &Settings) -> Result<(), Ended> {
+    let asked =
+        control_call::send(socket, http::Method::POST, "/v1/shutdown", "application/json", None);
+    match tokio::time::timeout(settings.shim.start, asked).await {
+        // One that is ending already needs no word, and may break off.
+        Ok(Ok(_) | Err(CallFailed::NoDaemon(_) | CallFailed::Broken(_))) => Ok(()),
+        Ok(Err(error)) => Err(Ended::Failed(error.to_string())),
+        Err(_) => {
+            let limit = settings.shim.start;
+            Err(Ended::Failed(format!(
+                "the running daemon was asked to end and did not answer within {limit:?} (setting \
+                 shim.start_timeout); `mcpx ps` shows its pid, `kill` ends it"
+            )))
         }
     }
 }
