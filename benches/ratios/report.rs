@@ -19,8 +19,6 @@ const KNOWN_MISSES: &[(&str, f64)] = &[
     // One thread, about 13 µs of it a call; `direct` makes 600,000 to 900,000 calls a second.
     ("100 B, 16 in flight: calls/s", 0.05),
     ("100 B, 64 in flight: calls/s", 0.05),
-    // One thread serves the flooding neighbour and the others alike.
-    ("another upstream floods: p99 of the others", 8.0),
 ];
 
 /// How a figure is written.
