@@ -2,17 +2,17 @@
 //!
 //! ```text
 //! Root
-//! ├─ SettingsKeeper, Events, EraCache         permanent; a crash restarts that one
-//! ├─ Catalog                                  permanent; rebuilt from the store and the pools
+//! ├─ EraCache, Catalog, SettingsKeeper        permanent; a crash restarts that one
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)
-//! ├─ Control                                  permanent; executes ops
-//! └─ Hosts ── accept tasks and Host per connection (temporary, never restarted)
+//! └─ Hosts ── Host per connection             temporary, never restarted
 //! ```
 //!
 //! Rules: `handle` never waits for a peer; work is admitted by a permit before it enters a mailbox;
 //! `handle` returns `Err` only if the actor must die; every supervisor says what each child's end
 //! means; process cleanup also stands in `Drop`, because a killed actor's `post_stop` does not run;
 //! no names, no registry, no statics.
+//!
+//! Events are a ring and ops are functions, not actors; ARCHITECTURE.md says why.
 //!
 //! Read in this order: [`support`], [`root`], [`hosts`], [`host`], [`dispatch`], [`upstreams`],
 //! [`pool`], [`instance`], [`catalog`], the rest.
