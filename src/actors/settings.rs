@@ -57,10 +57,19 @@ pub enum ChangeRefused {
     Asking(#[from] AskError),
 }
 
-/// What was set at run time; empty where the file cannot be read, because a daemon must start
-/// whatever stands there.
-fn kept(file: &Path) -> RuntimeValues {
-    statefile::read(file).ok().flatten().map(|text| runtime::read(&text)).unwrap_or_default()
+/// What was set at run time. A file that cannot be read is put aside and said, and counts as empty: a
+/// daemon must start whatever stands there, and what a person has set must not be overwritten.
+fn kept(file: &Path, events: &EventsHandle) -> RuntimeValues {
+    let Ok(Some(text)) = statefile::read(file) else { return RuntimeValues::new() };
+    runtime::parse(&text).unwrap_or_else(|why| {
+        let what = format!("settings of `mcpx settings set` cannot be read ({why})");
+        let text = match statefile::set_aside(file) {
+            Ok(aside) => format!("{what}; their file was kept as {}", aside.display()),
+            Err(error) => format!("{what}, nor can {} be put aside: {error}", file.display()),
+        };
+        events.emit(Event::new("daemon.warning", text));
+        RuntimeValues::new()
+    })
 }
 
 /// Reads and changes what is in force; cheap to clone; outlives the actor's incarnations.
@@ -101,6 +110,8 @@ impl SettingsHandle {
     /// What `args` has loaded is in force.
     pub fn new(args: SettingsArgs) -> Self {
         let SettingsArgs { sources, program, file, events, upstreams, loaded } = args;
+        // They are in `loaded` already; this is for a file that could not be read.
+        kept(&file, &events);
         let current = Current { loaded, problems: Vec::new() };
         let (current, actor) = (watch::Sender::new(Arc::new(current)), Slot::default());
         let shared = Shared { sources, program, file, events, upstreams, current, actor };
@@ -264,7 +275,7 @@ async fn change(shared: Arc<Shared>, changes: Vec<Change>) -> Result<Changed, Ch
 
 /// The blocking part: the files. What is set is kept only once all of it is known to be good.
 fn read(shared: &Shared, changes: &[Change]) -> Result<Loaded, ChangeRefused> {
-    let mut values = kept(&shared.file);
+    let mut values = kept(&shared.file, &shared.events);
     runtime::apply(&mut values, changes);
     let mut sources = shared.sources.clone();
     sources.runtime = values.clone().into_iter().collect();
@@ -276,4 +287,29 @@ fn read(shared: &Shared, changes: &[Change]) -> Result<Loaded, ChangeRefused> {
             .map_err(|error| ChangeRefused::NotKept(error.to_string()))?;
     }
     Ok(loaded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unreadable_file_is_kept_aside_and_said() {
+        for text in ["", "{", "{\"version\":99,\"settings\":{}}"] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("settings.json");
+            statefile::write(&file, text.as_bytes()).unwrap();
+            let events = EventsHandle::new(4);
+            assert!(kept(&file, &events).is_empty());
+            assert!(!file.exists());
+            let aside = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+            assert_eq!(std::fs::read(&aside).unwrap(), text.as_bytes());
+            let (told, _) = events.listen(0);
+            let told = &told.first().unwrap().text;
+            assert!(told.contains(&aside.display().to_string()), "{told}");
+            // Said once: the next look finds nothing.
+            kept(&file, &events);
+            assert_eq!(events.listen(0).0.len(), 1);
+        }
+    }
 }

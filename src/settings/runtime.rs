@@ -21,14 +21,20 @@ struct File {
     settings: RuntimeValues,
 }
 
-/// Reads the file's text; anything that is not of this layout counts as empty, because a daemon must
-/// start whatever stands there.
+/// Reads the file's text, or says why it cannot be read.
+pub fn parse(text: &[u8]) -> Result<RuntimeValues, String> {
+    let file: File = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    if file.version == VERSION {
+        Ok(file.settings)
+    } else {
+        Err(format!("it has layout {}, this mcpx knows {VERSION}", file.version))
+    }
+}
+
+/// The same, where anything that cannot be read counts as empty: whoever only reads must start
+/// whatever stands there, and the daemon is who puts the file aside.
 pub fn read(text: &[u8]) -> RuntimeValues {
-    serde_json::from_slice::<File>(text)
-        .ok()
-        .filter(|file| file.version == VERSION)
-        .map(|file| file.settings)
-        .unwrap_or_default()
+    parse(text).unwrap_or_default()
 }
 
 /// The file's text.
