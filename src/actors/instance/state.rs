@@ -20,7 +20,7 @@ use crate::actors::support::timer::Timer;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::session::pending::Pending;
 use crate::protocol::session::upstream::{
-    Call, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
+    Call, ListKind, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
     UpstreamOutput, UpstreamSession,
 };
 use crate::protocol::session::{Closed, Limit};
@@ -239,9 +239,9 @@ impl InstanceState {
         match event {
             UpstreamEvent::Settled(settled) => self.settled(now, settled),
             UpstreamEvent::OpenFailed(error) => self.open_failed(&error),
-            UpstreamEvent::Tools(read) => self.tools_read(now, read),
+            UpstreamEvent::Listed(kind, read) => self.list_read(now, kind, read),
             // The session reads them again by itself; the catalog compares (F38).
-            UpstreamEvent::ToolsChanged => {}
+            UpstreamEvent::Changed(_) => {}
             UpstreamEvent::Noise(line) => {
                 if let Some(ring) = &self.stderr {
                     ring.note(&format!("[stdout] {line}"));
@@ -291,7 +291,7 @@ impl InstanceState {
     fn read_tools(&mut self, now: Instant) {
         if let Some(session) = &mut self.session {
             self.lists.under_way = true;
-            session.read_tools(now);
+            session.read_list(now, ListKind::Tools);
         }
     }
 
@@ -326,8 +326,11 @@ impl InstanceState {
         self.finish(kind, error.to_string());
     }
 
-    fn tools_read(&mut self, now: Instant, read: Result<ListRead, String>) {
+    fn list_read(&mut self, now: Instant, kind: ListKind, read: Result<ListRead, String>) {
         let InstanceArgs { def, shop, .. } = &self.args;
+        if kind != ListKind::Tools {
+            return;
+        }
         match read {
             Ok(list) => shop.catalog.listed(def, list),
             Err(why) => shop.catalog.list_failed(def, why),

@@ -144,8 +144,64 @@ fn spoken() -> String {
     Revision::ALL.map(Revision::as_str).join(", ")
 }
 
+/// The lists that an upstream may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ListKind {
+    /// `tools/list`.
+    Tools,
+    /// `resources/list`.
+    Resources,
+    /// `resources/templates/list`.
+    Templates,
+    /// `prompts/list`.
+    Prompts,
+}
+
+impl ListKind {
+    /// All of them; tools first, which most callers wait for.
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Resources, Self::Templates, Self::Prompts];
+
+    /// The request that reads it.
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+            Self::Prompts => "prompts/list",
+        }
+    }
+
+    /// The capability that a server with such a list declares.
+    pub const fn capability(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources | Self::Templates => "resources",
+            Self::Prompts => "prompts",
+        }
+    }
+
+    /// The member of an item that tells it from the others.
+    pub const fn item_key(self) -> &'static str {
+        match self {
+            Self::Tools | Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
+    }
+
+    /// The items in texts.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Templates => "resource templates",
+            Self::Prompts => "prompts",
+        }
+    }
+}
+
 /// A list as read from an upstream.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ListRead {
     /// The items, each as it came (lifted), in the server's order; duplicates removed (F40).
     pub items: Vec<RawJson>,
@@ -182,11 +238,12 @@ pub enum UpstreamEvent {
     Settled(Settled),
     /// The opening failed; the link is of no more use.
     OpenFailed(OpenError),
-    /// `tools/list` was read (asked by [`super::UpstreamSession::read_tools`] or after a
-    /// `list_changed`).
-    Tools(Result<ListRead, String>),
-    /// The upstream says its tools changed; the session reads them again by itself, single flight.
-    ToolsChanged,
+    /// A list was read (asked by [`super::UpstreamSession::read_list`] or after a `list_changed`).
+    /// One that the upstream did not declare is empty.
+    Listed(ListKind, Result<ListRead, String>),
+    /// The upstream says that a list changed; the session reads it again by itself, single flight.
+    /// Resources stand for their templates, too, which have no notification of their own.
+    Changed(ListKind),
     /// The upstream logged a line by `notifications/message`; raw parameters.
     Log(RawJson),
     /// A line on its standard output that is no message, for its log (F04); the head of it.

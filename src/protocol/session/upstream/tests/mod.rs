@@ -259,9 +259,9 @@ impl Rig {
     }
 
     fn list(&mut self) -> Result<ListRead, String> {
-        let at = self.events.iter().position(|event| matches!(event, UpstreamEvent::Tools(_)));
+        let at = self.events.iter().position(|event| matches!(event, UpstreamEvent::Listed(..)));
         match self.events.remove(at.unwrap_or_else(|| panic!("no list: {:?}", self.events))) {
-            UpstreamEvent::Tools(list) => list,
+            UpstreamEvent::Listed(_, list) => list,
             other => panic!("{other:?}"),
         }
     }
