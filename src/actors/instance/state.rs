@@ -165,6 +165,7 @@ impl InstanceState {
                 version_attempts: upstream.version_attempts,
                 ping: upstream.ping,
             },
+            http: None,
         }
     }
 
@@ -189,6 +190,8 @@ impl InstanceState {
         while let Some(output) = self.session.as_mut().and_then(UpstreamSession::poll_output) {
             match output {
                 UpstreamOutput::Send(frame) => self.send(frame),
+                // Not before instances are connected over HTTP.
+                UpstreamOutput::Exchange(_) | UpstreamOutput::Drop { .. } => {}
                 UpstreamOutput::Event(event) => self.event(now, event),
                 UpstreamOutput::Notice(notice) => self.emit(Event::from_notice(notice)),
                 UpstreamOutput::Close(why) => self.close(why),
@@ -315,6 +318,9 @@ impl InstanceState {
             | OpenError::Refused { .. }
             | OpenError::Unusable(_)
             | OpenError::TimedOut(_)
+            | OpenError::Http(_)
+            | OpenError::Unreachable(_)
+            | OpenError::TrySse(_)
             | OpenError::Closed(_) => EndKind::StartFailed { fault: Fault::Passing },
         };
         self.finish(kind, error.to_string());

@@ -83,6 +83,7 @@ impl Pair {
             info: info.clone(),
             capabilities: RawJson::empty_object(),
             timings,
+            http: None,
         };
         let host = HostConfig {
             info,
@@ -119,6 +120,9 @@ impl Pair {
                     UpstreamOutput::Send(frame) => {
                         self.frames += 1;
                         self.host.handle_frame(self.now, &frame);
+                    }
+                    UpstreamOutput::Exchange(_) | UpstreamOutput::Drop { .. } => {
+                        panic!("no HTTP here")
                     }
                     UpstreamOutput::Event(event) => self.events.push(event),
                     UpstreamOutput::Notice(notice) => self.notices.push(notice),

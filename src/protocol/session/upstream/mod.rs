@@ -7,6 +7,7 @@
 //! `inbound` (what the upstream says by itself, and what is no message).
 
 mod calls;
+mod exchange;
 mod inbound;
 mod listing;
 mod opening;
@@ -21,6 +22,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+pub use exchange::{Exchange, ExchangeEnd, ExchangeNews, HttpConfig, HttpFailure};
 pub use types::{
     Call, ListKind, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
     UpstreamOutput,
@@ -123,6 +125,13 @@ impl<S: CallSink> UpstreamSession<S> {
             Phase::Open(_) => self.end(closed.why.clone()),
         }
         self.pending.close(closed);
+    }
+
+    /// Something came of an exchange that the session asked for.
+    pub fn handle_exchange(&mut self, now: Instant, _tag: u64, news: ExchangeNews) {
+        if let ExchangeNews::Frame(frame) = news {
+            self.handle_frame(now, &frame);
+        }
     }
 
     /// A deadline passed.

@@ -65,6 +65,7 @@ fn config(preference: Preference) -> UpstreamConfig {
             version_attempts: 2,
             ping: seconds(5),
         },
+        http: None,
     }
 }
 
@@ -148,6 +149,7 @@ impl Rig {
                     assert!(!frame.contains(&b'\n'));
                     self.sent.push(serde_json::from_slice(&frame).unwrap());
                 }
+                UpstreamOutput::Exchange(_) | UpstreamOutput::Drop { .. } => panic!("no HTTP here"),
                 UpstreamOutput::Event(event) => self.events.push(event),
                 UpstreamOutput::Notice(notice) => self.notices.push(notice),
                 UpstreamOutput::Close(why) => self.closes.push(why),
