@@ -24,6 +24,7 @@ use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostConfig, HostEvent, HostOutput, HostSession};
+use crate::protocol::session::upstream::ListKind;
 use crate::protocol::session::{CallKey, HostRequest, Outcome};
 use crate::transport::link::{Link, LinkEvent, LinkReader, LinkSender};
 use crate::transport::{LinkWriter, clock};
@@ -248,7 +249,7 @@ impl HostState {
     fn list_what_is_new(&self) {
         if self.context.catalog.view(&self.context.settings().expose).waits_for_lists() {
             let (context, caller) = (Arc::clone(&self.context), self.caller.clone());
-            spawn(async move { context.upstreams.ensure_listed(&caller).await });
+            spawn(async move { context.upstreams.ensure_listed(&caller, ListKind::Tools).await });
         }
     }
 

@@ -27,6 +27,7 @@ use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::upstreams::{Caller, HostId};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostConfig, ProgressPace};
+use crate::protocol::session::upstream::ListKind;
 use crate::settings::{ExposeMode, ServerDef};
 use crate::transport::Link;
 
@@ -263,7 +264,7 @@ impl HostsState {
         let caller = Caller { host, project, label: Arc::from("mcpx"), era: Era::Modern };
         let context = Arc::clone(&self.context);
         // Its own limits end it; when it has found something, the catalog wakes us.
-        spawn(async move { context.upstreams.ensure_listed(&caller).await });
+        spawn(async move { context.upstreams.ensure_listed(&caller, ListKind::Tools).await });
     }
 
     fn drain(&mut self, reply: RpcReplyPort<()>) {

@@ -11,6 +11,7 @@ use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
 use crate::actors::upstreams::{CallWant, Caller, Reason};
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
 use crate::protocol::session::Outcome;
+use crate::protocol::session::upstream::ListKind;
 use crate::settings::{ExposeMode, Settings};
 
 /// The tools of mcpx itself that are listed under these settings, in order.
@@ -68,7 +69,7 @@ pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
     }
     let settings = context.settings();
     if context.catalog.view(&settings.expose).waits_for_lists() {
-        context.upstreams.ensure_listed(&request.caller).await;
+        context.upstreams.ensure_listed(&request.caller, ListKind::Tools).await;
     }
     let view = context.catalog.view(&settings.expose);
     request.listed.note(digest_of(&settings, &view));
@@ -145,7 +146,9 @@ async fn find_unlisted(
     let mut told = None;
     // More than one only where one prefix begins with another.
     for server in context.catalog.view(&settings.expose).unlisted(name) {
-        if let Err(refused) = context.upstreams.list_now(caller, &server.def.key).await {
+        if let Err(refused) =
+            context.upstreams.list_now(caller, &server.def.key, ListKind::Tools).await
+        {
             told = Some(Told::from(refused));
         }
     }
