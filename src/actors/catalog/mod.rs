@@ -6,6 +6,7 @@
 //! outlives the actor, and every start of an instance reports again.
 
 mod merge;
+mod offers;
 mod snapshot;
 mod view;
 
@@ -19,6 +20,7 @@ use ractor::{
 use tokio::sync::watch;
 
 use self::merge::Entries;
+pub use self::offers::{Missing, OffersView, ShownOffer, Target};
 pub use self::snapshot::{CatalogServer, Listing, Offer, Offers, Snapshot, ToolRecord};
 pub use self::view::{View, ViewTool};
 use super::era_cache::identity;
@@ -72,6 +74,11 @@ impl CatalogHandle {
     /// What a host sees now in pass-through mode.
     pub fn view(&self, expose: &ExposeSettings) -> Arc<View> {
         self.snapshot().passthrough(expose)
+    }
+
+    /// What a host sees now beside tools.
+    pub fn offers(&self, expose: &ExposeSettings) -> Arc<OffersView> {
+        self.snapshot().offers(expose)
     }
 
     /// Wakes when there is another one.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::View;
+use super::{OffersView, View};
 use crate::actors::dispatch;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::session::upstream::ListKind;
@@ -16,12 +16,14 @@ pub struct Snapshot {
     pub servers: Vec<Arc<CatalogServer>>,
     /// The view of pass-through mode, made when first asked for.
     view: OnceLock<(ExposeSettings, Arc<View>)>,
+    /// The view of everything beside tools, made when first asked for.
+    offers: OnceLock<(ExposeSettings, Arc<OffersView>)>,
 }
 
 impl Snapshot {
     /// Of these servers, sorted by namespace.
     pub fn new(servers: Vec<Arc<CatalogServer>>) -> Self {
-        Self { servers, view: OnceLock::new() }
+        Self { servers, view: OnceLock::new(), offers: OnceLock::new() }
     }
 
     /// The server with this namespace.
@@ -42,6 +44,13 @@ impl Snapshot {
             Arc::new(View::passthrough(&self.servers, expose, &reserved))
         };
         let (made_for, view) = self.view.get_or_init(|| (*expose, make()));
+        if made_for == expose { Arc::clone(view) } else { make() }
+    }
+
+    /// What a host sees beside tools. Made once for each snapshot, as well.
+    pub fn offers(&self, expose: &ExposeSettings) -> Arc<OffersView> {
+        let make = || Arc::new(OffersView::new(&self.servers, expose));
+        let (made_for, view) = self.offers.get_or_init(|| (*expose, make()));
         if made_for == expose { Arc::clone(view) } else { make() }
     }
 }

@@ -2,5 +2,6 @@
 
 pub mod implementation;
 pub mod links;
+pub mod offer;
 pub mod tool;
 pub mod tool_result;
