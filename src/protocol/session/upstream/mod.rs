@@ -22,7 +22,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 pub use types::{
-    Call, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
+    Call, ListKind, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
     UpstreamOutput,
 };
 

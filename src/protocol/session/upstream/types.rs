@@ -130,6 +130,62 @@ fn spoken() -> String {
     Revision::ALL.map(Revision::as_str).join(", ")
 }
 
+/// The lists that an upstream may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ListKind {
+    /// `tools/list`.
+    Tools,
+    /// `resources/list`.
+    Resources,
+    /// `resources/templates/list`.
+    Templates,
+    /// `prompts/list`.
+    Prompts,
+}
+
+impl ListKind {
+    /// All of them; tools first, which most callers wait for.
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Resources, Self::Templates, Self::Prompts];
+
+    /// The request that reads it.
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+            Self::Prompts => "prompts/list",
+        }
+    }
+
+    /// The capability that a server with such a list declares.
+    pub const fn capability(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources | Self::Templates => "resources",
+            Self::Prompts => "prompts",
+        }
+    }
+
+    /// The member of an item that tells it from the others.
+    pub const fn item_key(self) -> &'static str {
+        match self {
+            Self::Tools | Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
+    }
+
+    /// The items in texts.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Templates => "resource templates",
+            Self::Prompts => "prompts",
+        }
+    }
+}
+
 /// A list as read from an upstream.
 #[derive(Debug, Clone)]
 pub struct ListRead {
