@@ -8,4 +8,5 @@ mod support;
 mod daemon_tests;
 mod fakemcp_tests;
 mod schema_tests;
+mod scripted_http_tests;
 mod self_tests;

@@ -35,3 +35,4 @@ pub mod procs;
 pub mod raw_host;
 pub mod revisions;
 pub mod schema;
+pub mod scripted_http;
