@@ -304,14 +304,12 @@ impl Response {
                 }
                 return Some(event);
             }
-            match self.piece().await {
-                Some(piece) => self.partial.extend(piece),
-                None => {
-                    let half = String::from_utf8_lossy(&self.partial);
-                    assert!(half.is_empty() || self.left == Left::Broken, "half an event: {half}");
-                    return None;
-                }
-            }
+            let Some(piece) = self.piece().await else {
+                let half = String::from_utf8_lossy(&self.partial);
+                assert!(half.is_empty() || self.left == Left::Broken, "half an event: {half}");
+                return None;
+            };
+            self.partial.extend(piece);
         }
     }
 
