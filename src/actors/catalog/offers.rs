@@ -152,10 +152,14 @@ impl OffersView {
         }
     }
 
-    /// Differs where a host would see a difference (F38).
+    /// Differs where a host would see a difference (F38). That of resources is their templates', too,
+    /// as the notification is.
     pub fn digest(&self, kind: ListKind) -> [u8; 32] {
         let mut hash = Sha256::new();
-        for item in self.items(kind) {
+        let resources = matches!(kind, ListKind::Resources | ListKind::Templates);
+        let more = if resources { self.items(ListKind::Templates) } else { &[] };
+        let first = if resources { self.items(ListKind::Resources) } else { self.items(kind) };
+        for item in first.iter().chain(more) {
             hash.update(item.definition.as_bytes());
             // Not JSON, so that no two lists have the same bytes.
             hash.update([0]);

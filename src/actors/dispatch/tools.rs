@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use super::listed::Views;
 use super::outcome::{Told, answer_outcome};
 use super::{Context, Request, call_tool, core_tools, namespaces, nearest, op_tools, status};
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
@@ -37,21 +38,31 @@ pub(crate) fn shows_core(settings: &Settings, view: &View) -> bool {
     settings.expose.mode != ExposeMode::Passthrough && !view.everything_passes()
 }
 
-/// A digest of everything that `tools/list` shows now, for telling hosts when it has changed and for
-/// the shim's comparison after a restart.
-pub(crate) fn visible_digest(context: &Context) -> Arc<str> {
+/// Digests of everything that the lists show now, for telling hosts when one has changed and for the
+/// shim's comparison after a restart.
+pub(crate) fn visible_views(context: &Context) -> Views {
     let settings = context.settings();
-    digest_of(&settings, &context.catalog.view(&settings.expose))
+    let snapshot = context.catalog.snapshot();
+    let offers = snapshot.offers(&settings.expose);
+    Views([
+        digest_of(&settings, &snapshot.passthrough(&settings.expose)),
+        shown(&offers.digest(ListKind::Resources)),
+        shown(&offers.digest(ListKind::Prompts)),
+    ])
 }
 
 fn digest_of(settings: &Settings, view: &View) -> Arc<str> {
-    const SHOWN: usize = 16;
     let mut hasher = Sha256::new();
     for tool in own_tools(settings, view) {
         hasher.update(tool.as_bytes());
     }
     hasher.update(view.digest());
-    let digest = hasher.finalize();
+    shown(&hasher.finalize())
+}
+
+/// As much of a digest as tells lists apart, as text.
+pub(super) fn shown(digest: &[u8]) -> Arc<str> {
+    const SHOWN: usize = 16;
     let text = digest.iter().take(SHOWN).fold(String::new(), |mut text, byte| {
         // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
@@ -72,7 +83,7 @@ pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
         context.upstreams.ensure_listed(&request.caller, ListKind::Tools).await;
     }
     let view = context.catalog.view(&settings.expose);
-    request.listed.note(digest_of(&settings, &view));
+    request.listed.note(ListKind::Tools, digest_of(&settings, &view));
     let mut tools = own_tools(&settings, &view);
     tools.extend(view.tools().iter().map(|entry| entry.definition.clone()));
     let mut result = Object::new();
