@@ -5,13 +5,17 @@
 
 mod arguments;
 mod call_tool;
+mod completion;
 mod core_tools;
 mod listed;
 mod namespaces;
 mod nearest;
+mod offers;
 mod op_tools;
 mod outcome;
+mod prompts;
 mod repeats;
+mod resources;
 mod status;
 mod tools;
 
@@ -24,6 +28,7 @@ use super::support::progress::ProgressSender;
 use super::upstreams::{Caller, UpstreamsHandle};
 use crate::protocol::jsonrpc::{Code, Method, RawJson, RpcError};
 use crate::protocol::session::Outcome;
+use crate::protocol::session::upstream::ListKind;
 use crate::settings::Settings;
 
 pub(crate) use core_tools::instructions;
@@ -81,6 +86,14 @@ pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
     match request.method.as_str() {
         "tools/list" => Box::pin(tools::list(context, &request)).await,
         "tools/call" => tools::call(context, request).await,
+        "resources/list" => Box::pin(offers::list(context, &request, ListKind::Resources)).await,
+        "resources/templates/list" => {
+            Box::pin(offers::list(context, &request, ListKind::Templates)).await
+        }
+        "prompts/list" => Box::pin(offers::list(context, &request, ListKind::Prompts)).await,
+        "resources/read" => Box::pin(resources::read(context, request)).await,
+        "prompts/get" => Box::pin(prompts::get(context, request)).await,
+        "completion/complete" => Box::pin(completion::complete(context, request)).await,
         other => {
             let text = format!("mcpx has no method `{other}`");
             Err(RpcError::new(Code::MethodNotFound, text))
