@@ -1,7 +1,7 @@
 //! Resources, templates, prompts and completions (`--offers`).
 //!
 //! Resources: `file:///README.md` (a text that names the fake), `fake://rich` (every member that some
-//! revision has, and one of a vendor), `fake://blob` (`--blob-size` bytes), `fake://many` (several
+//! revision has), `fake://blob` (`--blob-size` bytes), `fake://many` (several
 //! contents). Templates: `db://{table}/{row}`, which answers with what was filled in. Prompts: `greet
 //! {name}`, `media` (a message with a block of every type), `link`. Completions: of every argument,
 //! `VALUE-one` and `VALUE-two`.
@@ -69,7 +69,7 @@ fn resources() -> Vec<Value> {
             "mimeType": "text/plain", "size": 3,
             "annotations": { "audience": ["user"], "priority": 1, "lastModified": "2025-01-12T15:00:58Z" },
             "icons": [{ "src": "https://icons.test/i.png" }],
-            "_meta": { "vendor.test/key": [1, 2] }, "x-vendor": { "kept": true },
+            "_meta": { "vendor.test/key": [1, 2] },
         }),
         json!({ "uri": "fake://blob", "name": "blob", "mimeType": "application/octet-stream" }),
         json!({ "uri": "fake://many", "name": "many" }),
