@@ -392,7 +392,7 @@ protocol = \"modren\"
         let changes = read_changes(put.as_object().unwrap()).unwrap();
         let shown: Vec<_> = changes
             .iter()
-            .map(|(def, value)| (def.key, value.map(|value| value.to_string())))
+            .map(|(def, value)| (def.key, value.as_ref().map(ToString::to_string)))
             .collect();
         assert_eq!(
             shown,

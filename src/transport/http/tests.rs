@@ -192,7 +192,10 @@ async fn bodies_share_a_budget_and_give_it_back() {
 #[tokio::test(start_paused = true)]
 async fn a_head_or_a_body_that_does_not_come_is_not_waited_for() {
     let daemon = daemon(limits());
-    assert_eq!(daemon.raw(b"GET /echo HT").await, "");
+    assert_eq!(daemon.raw(b"").await, "", "nothing was begun");
+    let answer = daemon.raw(b"GET /echo HT").await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("(setting control.header_timeout)"), "{answer}");
     let answer = daemon.raw(b"POST /echo HTTP/1.1\r\nContent-Length: 5\r\n\r\nabc").await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
 }
