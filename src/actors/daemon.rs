@@ -206,9 +206,14 @@ fn serve(
     let limits = ListenLimits {
         connections: settings.daemon.control_connections,
         serve: ServeLimits {
+            section: "control",
+            head: None,
             body: settings.daemon.control_body,
             bodies: settings.daemon.control_bodies,
-            headers: settings.daemon.control_headers,
+            patience: settings.daemon.control_headers,
+            // Whoever pauses a pager on a stream of events finds it there again.
+            write: None,
+            linger: settings.daemon.close_grace,
             link: LinkLimits {
                 max_frame: settings.link.max_frame,
                 write_queue: settings.link.write_queue,
@@ -218,7 +223,7 @@ fn serve(
         accept_pause: settings.daemon.accept_pause,
         close_grace: settings.daemon.close_grace,
     };
-    listen(listener, handler, limits, socket::admit, stopped)
+    listen(listener, handler, limits, stopped)
 }
 
 /// SIGTERM and SIGINT end the daemon, SIGHUP makes it read its configuration again.

@@ -23,9 +23,13 @@ fn limits() -> ListenLimits {
     ListenLimits {
         connections: 3,
         serve: ServeLimits {
+            section: "control",
+            head: None,
             body: 1000,
             bodies: 1500,
-            headers: Duration::from_secs(10),
+            patience: Duration::from_secs(10),
+            write: None,
+            linger: Duration::from_secs(1),
             link: LINK,
         },
         accept_pause: Duration::from_millis(1),
@@ -112,7 +116,7 @@ fn daemon(limits: ListenLimits) -> Daemon {
     let (stop, stopped) = watch::channel(false);
     let handler = Arc::new(Routes { slow: slow_in, links: links_in });
     let socket = socket::path(folder.path());
-    let listening = listen(listener, handler, limits, socket::admit, stopped);
+    let listening = listen(listener, handler, limits, stopped);
     let listening = spawn_named("listen", listening);
     Daemon { _folder: folder, socket, slow, links, stop, listening }
 }
@@ -152,7 +156,10 @@ async fn a_body_beyond_the_limit_is_refused_in_words() {
     let daemon = daemon(limits());
     let body = Some(Bytes::from(vec![b'x'; 1001]));
     let (status, text) = daemon.send(Method::POST, "/echo", body).await;
-    assert_eq!((status, text.as_str()), (413, "the body is longer than 1000 bytes\n"));
+    assert_eq!(
+        (status, text.as_str()),
+        (413, "the body is longer than 1000 bytes (setting control.max_body)\n")
+    );
 }
 
 #[tokio::test]

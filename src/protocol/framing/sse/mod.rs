@@ -1,0 +1,3 @@
+//! Server-sent events (WHATWG HTML, 9.2): the stream that carries frames over HTTP.
+
+pub mod encode;
