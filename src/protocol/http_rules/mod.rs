@@ -3,3 +3,4 @@
 
 pub mod headers;
 pub mod origin;
+pub mod post;

@@ -61,6 +61,9 @@ pub enum HostOutput {
         /// On the stream of this POST; `None` is the connection's own stream, over stdio the only
         /// one.
         post: Option<PostId>,
+        /// The HTTP status that it has as the only answer to a modern POST (H-12); elsewhere it
+        /// means nothing.
+        status: u16,
     },
     /// Everything that this POST asked for is answered or withdrawn; nothing more is sent for it.
     PostDone(PostId),
@@ -96,6 +99,9 @@ pub enum HostEvent {
         params: RawJson,
     },
 }
+
+/// The status of whatever is no refusal.
+const OK: u16 = http::StatusCode::OK.as_u16();
 
 /// How many open requests' room an idle session keeps.
 const ROOM_KEPT: usize = 32;
@@ -260,7 +266,7 @@ impl HostSession {
             if let Some(params) = throttle.take_due(now, pace) {
                 self.held -= 1;
                 let frame = progress_frame(open.revision, &params, throttle.token());
-                self.outputs.push_back(HostOutput::Send { frame, post: open.to.post });
+                self.outputs.push_back(HostOutput::Send { frame, post: open.to.post, status: OK });
             }
         }
     }
@@ -272,7 +278,7 @@ impl HostSession {
             let (token, rest) = throttle.into_rest();
             if let Some(params) = rest {
                 let frame = progress_frame(open.revision, &params, &token);
-                self.outputs.push_back(HostOutput::Send { frame, post: open.to.post });
+                self.outputs.push_back(HostOutput::Send { frame, post: open.to.post, status: OK });
             }
         }
         let outcome = self.spell(open.revision, &open.method, outcome);
@@ -287,7 +293,7 @@ impl HostSession {
         let held_before = throttle.deadline().is_some();
         if throttle.offer(now, self.config.progress_pace, params) == Passage::Now {
             let frame = progress_frame(open.revision, params, throttle.token());
-            self.outputs.push_back(HostOutput::Send { frame, post: open.to.post });
+            self.outputs.push_back(HostOutput::Send { frame, post: open.to.post, status: OK });
         }
         let holds = throttle.deadline().is_some();
         self.held = self.held + usize::from(holds) - usize::from(held_before);
@@ -356,7 +362,8 @@ impl HostSession {
 
     /// Sends an outcome that is spelled already.
     fn answer(&mut self, to: To, id: Id, outcome: Outcome) {
-        self.reply(to, Response { id: Some(id), outcome }.to_frame());
+        let status = outcome.as_ref().map_or_else(RpcError::http_status, |_| OK);
+        self.reply(to, Response { id: Some(id), outcome }.to_frame(), status);
     }
 
     /// Answers a request whose id cannot be read.
@@ -378,19 +385,19 @@ impl HostSession {
         } else {
             Response { id: None, outcome: Err(error.clone()) }.to_frame()
         };
-        self.reply(to, frame);
+        self.reply(to, frame, error.http_status());
     }
 
-    fn reply(&mut self, to: To, frame: Bytes) {
+    fn reply(&mut self, to: To, frame: Bytes, status: u16) {
         match to.batch {
-            None => self.outputs.push_back(HostOutput::Send { frame, post: to.post }),
+            None => self.outputs.push_back(HostOutput::Send { frame, post: to.post, status }),
             Some(batch) => self.settle(to.post, batch, Some(frame)),
         }
     }
 
     fn settle(&mut self, post: Option<PostId>, batch: BatchKey, answer: Option<Bytes>) {
         if let Some(frame) = self.batches.settle(batch, answer) {
-            self.outputs.push_back(HostOutput::Send { frame, post });
+            self.outputs.push_back(HostOutput::Send { frame, post, status: OK });
         }
     }
 
@@ -415,7 +422,11 @@ impl HostSession {
 
 fn list_changed() -> HostOutput {
     let method = Method::known("notifications/tools/list_changed");
-    HostOutput::Send { frame: Notification { method, params: None }.to_frame(), post: None }
+    HostOutput::Send {
+        frame: Notification { method, params: None }.to_frame(),
+        post: None,
+        status: OK,
+    }
 }
 
 fn progress_frame(revision: Revision, params: &RawJson, token: &RawJson) -> Bytes {
