@@ -11,8 +11,7 @@ use http::{HeaderMap, StatusCode};
 use super::headers::{PROTOCOL_VERSION, check_request, mismatch};
 use crate::protocol::edge;
 use crate::protocol::jsonrpc::{
-    Code, Id, Incoming, Malformed, Message, Notification, RawJson, Request, Response, RpcError,
-    parse_noting,
+    Code, Id, Incoming, Malformed, Message, Notification, Request, Response, RpcError, parse_noting,
 };
 use crate::protocol::revision::Revision;
 

@@ -7,6 +7,7 @@
 
 mod batch;
 mod inbound;
+mod notes;
 mod progress;
 
 use std::collections::{HashMap, VecDeque};
@@ -16,9 +17,10 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use self::batch::{BatchKey, Batches};
+pub use self::notes::HostNote;
 pub use self::progress::ProgressPace;
 use self::progress::{Passage, Throttle};
-use super::{CallKey, HostRequest, Outcome, Peer};
+use super::{CallKey, HostRequest, LogLevel, Outcome, Peer};
 use crate::protocol::Notice;
 use crate::protocol::edge;
 use crate::protocol::jsonrpc::{
@@ -112,8 +114,10 @@ pub struct HostSession {
     config: Arc<HostConfig>,
     /// How everything without an envelope is spelled (H-07).
     handshake: Option<Handshake>,
-    /// A tool list change that could not be told yet.
-    change_untold: bool,
+    /// What could not be told yet, each thing once.
+    untold: Vec<HostNote>,
+    /// What `logging/setLevel` said (H-42).
+    log_level: Option<LogLevel>,
     stage: Stage,
     last_key: u64,
     calls: HashMap<CallKey, Open>,
@@ -154,6 +158,8 @@ struct Open {
     revision: Revision,
     to: To,
     progress: Option<Throttle>,
+    /// The modern key of this request (H-41).
+    log_level: Option<LogLevel>,
 }
 
 /// Where the answer to a message goes.
@@ -169,7 +175,8 @@ impl HostSession {
         Self {
             config,
             handshake: None,
-            change_untold: false,
+            untold: Vec::new(),
+            log_level: None,
             stage: Stage::Unknown,
             last_key: 0,
             calls: HashMap::new(),
@@ -299,19 +306,6 @@ impl HostSession {
         self.held = self.held + usize::from(holds) - usize::from(held_before);
     }
 
-    /// This host's visible tool list changed (only said to an initialised legacy host; modern hosts
-    /// hear it on a listen stream, which is another issue's).
-    pub fn tools_changed(&mut self, _now: Instant) {
-        if !self.announces_tools() {
-            return;
-        }
-        if self.handshake.as_ref().is_some_and(|handshake| handshake.initialized) {
-            self.outputs.push_back(list_changed());
-        } else {
-            self.change_untold = true;
-        }
-    }
-
     /// How many requests are open.
     pub fn in_flight(&self) -> usize {
         self.calls.len()
@@ -344,13 +338,6 @@ impl HostSession {
             self.keys.shrink_to(ROOM_KEPT);
         }
         Some(open)
-    }
-
-    fn announces_tools(&self) -> bool {
-        let tools = self.config.capabilities.member("tools");
-        tools
-            .and_then(|tools| tools.member("listChanged"))
-            .is_some_and(|flag| flag.as_bytes() == b"true")
     }
 
     fn spell(&self, revision: Revision, method: &Method, outcome: Outcome) -> Outcome {
@@ -417,15 +404,6 @@ impl HostSession {
             self.posts.remove(&post);
             self.outputs.push_back(HostOutput::PostDone(post));
         }
-    }
-}
-
-fn list_changed() -> HostOutput {
-    let method = Method::known("notifications/tools/list_changed");
-    HostOutput::Send {
-        frame: Notification { method, params: None }.to_frame(),
-        post: None,
-        status: OK,
     }
 }
 

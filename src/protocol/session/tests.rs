@@ -295,7 +295,7 @@ fn f38_lists_in_every_revision() {
         let Some(UpstreamEvent::Listed(_, Ok(list))) = pair.events.pop() else { panic!("no list") };
         assert_eq!((list.items.len(), list.incomplete), (1, None));
 
-        pair.host.tools_changed(pair.now);
+        pair.host.host_note(pair.now, host::HostNote::Changed(ListKind::Tools));
         pair.pump();
         // A modern host hears of it on a listen stream only.
         assert_eq!(pair.requests.is_empty(), revision.is_modern());

@@ -1,4 +1,5 @@
 use super::*;
+use crate::protocol::jsonrpc::RawJson;
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 

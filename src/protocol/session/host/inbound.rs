@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::progress::Throttle;
-use super::{Handshake, HostEvent, HostOutput, HostSession, Open, PostId, Stage, To, list_changed};
+use super::{Handshake, HostEvent, HostOutput, HostSession, Open, PostId, Stage, To};
 use crate::protocol::Notice;
 use crate::protocol::edge::methods::{Direction, Standing, standing};
 use crate::protocol::edge::{self, Lifted, lifecycle};
@@ -14,7 +14,13 @@ use crate::protocol::jsonrpc::{
 };
 use crate::protocol::model::{implementation, tool_result};
 use crate::protocol::revision::Revision;
-use crate::protocol::session::{CallKey, HostRequest, Outcome, Peer};
+use crate::protocol::session::{CallKey, HostRequest, LogLevel, Outcome, Peer};
+
+/// Who makes a request, and what of its log it wants to hear.
+struct Asker {
+    peer: Arc<Peer>,
+    log_level: Option<LogLevel>,
+}
 
 impl HostSession {
     pub(super) fn message(&mut self, message: Message, to: To) {
@@ -124,7 +130,8 @@ impl HostSession {
             self.discover(id, revision, to);
             return;
         }
-        self.admit(id, method, lifted.params, Arc::new(peer), lifted.progress_token, to);
+        let asker = Asker { peer: Arc::new(peer), log_level: envelope.log_level };
+        self.admit(id, method, lifted.params, asker, lifted.progress_token, to);
     }
 
     fn legacy_request(&mut self, id: Id, method: Method, lifted: Lifted, to: To) {
@@ -137,8 +144,8 @@ impl HostSession {
                 self.answer(to, id, outcome);
             }
             _ => {
-                let peer = self.legacy_peer(to);
-                self.admit(id, method, lifted.params, peer, lifted.progress_token, to);
+                let asker = Asker { peer: self.legacy_peer(to), log_level: self.log_level };
+                self.admit(id, method, lifted.params, asker, lifted.progress_token, to);
             }
         }
     }
@@ -162,10 +169,11 @@ impl HostSession {
         id: Id,
         method: Method,
         params: RawJson,
-        peer: Arc<Peer>,
+        asker: Asker,
         token: Option<RawJson>,
         to: To,
     ) {
+        let Asker { peer, log_level } = asker;
         let limit = self.config.max_in_flight;
         if self.calls.len() >= limit {
             let outcome = self.spell(peer.revision, &method, busy(&method, limit));
@@ -177,10 +185,11 @@ impl HostSession {
         self.keys.insert(id.clone(), key);
         let wants_progress = token.is_some();
         let progress = token.map(Throttle::new);
-        let open = Open { id, method: method.clone(), revision: peer.revision, to, progress };
+        let revision = peer.revision;
+        let open = Open { id, method: method.clone(), revision, to, progress, log_level };
         self.calls.insert(key, open);
         self.hold(to.post);
-        let request = HostRequest { key, method, params, peer, wants_progress };
+        let request = HostRequest { key, method, params, peer, wants_progress, log_level };
         self.outputs.push_back(HostOutput::Event(HostEvent::Request(request)));
     }
 
@@ -214,12 +223,13 @@ impl HostSession {
         self.answer(to, id, outcome);
     }
 
-    fn set_level(&self, params: &RawJson) -> Outcome {
+    fn set_level(&mut self, params: &RawJson) -> Outcome {
         if self.config.capabilities.member("logging").is_none() {
             let text = "logging was not declared, so there is no level to set";
             return Err(RpcError::new(Code::MethodNotFound, text));
         }
-        edge::read_log_level(&params.member("level").unwrap_or_else(RawJson::null))?;
+        let level = edge::read_log_level(&params.member("level").unwrap_or_else(RawJson::null))?;
+        self.log_level = Some(level);
         Ok(RawJson::empty_object())
     }
 
@@ -230,9 +240,7 @@ impl HostSession {
             "notifications/initialized" | "initialized" => {
                 let Some(handshake) = &mut self.handshake else { return };
                 handshake.initialized = true;
-                if std::mem::take(&mut self.change_untold) {
-                    self.outputs.push_back(list_changed());
-                }
+                self.tell_untold();
             }
             "notifications/cancelled" => self.cancelled(params.as_ref()),
             _ => {

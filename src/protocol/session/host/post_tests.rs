@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{HostConfig, HostEvent, HostOutput, HostSession, PostId, ProgressPace};
+use super::{HostConfig, HostEvent, HostNote, HostOutput, HostSession, PostId, ProgressPace};
 use crate::protocol::jsonrpc::{RawJson, parse_noting};
+use crate::protocol::session::upstream::ListKind;
 use crate::protocol::session::{CallKey, some_instant};
 
 fn raw(text: &str) -> RawJson {
@@ -67,7 +68,7 @@ fn answers_and_progress_go_to_the_post_that_asked() {
     // The same id once more is refused there, and the first is none the worse for it.
     assert_eq!(post(&mut session, 4, CALL), ["answer on 4", "done 4"]);
     session.progress(some_instant(), CallKey(1), &raw(r#"{"progress":1}"#));
-    session.tools_changed(some_instant());
+    session.host_note(some_instant(), HostNote::Changed(ListKind::Tools));
     assert_eq!(outputs(&mut session), ["note on 3", "note"]);
     session.finish(some_instant(), CallKey(1), Ok(RawJson::empty_object()));
     assert_eq!(outputs(&mut session), ["answer on 3", "done 3"]);
