@@ -114,6 +114,8 @@ pub struct HostSession {
     config: Arc<HostConfig>,
     /// How everything without an envelope is spelled (H-07).
     handshake: Option<Handshake>,
+    /// What a message without an envelope says of its revision before any handshake.
+    assumed: Option<Revision>,
     /// What could not be told yet, each thing once.
     untold: Vec<HostNote>,
     /// What `logging/setLevel` said (H-42).
@@ -175,6 +177,7 @@ impl HostSession {
         Self {
             config,
             handshake: None,
+            assumed: None,
             untold: Vec::new(),
             log_level: None,
             stage: Stage::Unknown,
@@ -222,6 +225,16 @@ impl HostSession {
             Incoming::One(message) => self.message(message, To { post, batch: None }),
             Incoming::Batch(parts) => self.batch(parts, post),
         }
+    }
+
+    /// The header of a request that comes before any handshake names its revision.
+    pub fn assume(&mut self, revision: Revision) {
+        self.assumed = Some(revision);
+    }
+
+    /// The revision that a handshake has agreed on.
+    pub fn agreed(&self) -> Option<Revision> {
+        self.handshake.as_ref().map(|handshake| handshake.peer.revision)
     }
 
     /// The host sent a line beyond the link's limit; its bytes were thrown away.

@@ -155,11 +155,12 @@ impl HostSession {
         if let Some(handshake) = &self.handshake {
             return Arc::clone(&handshake.peer);
         }
-        let revision = if self.config.over_stdio && to.batch.is_none() {
+        let unsaid = if self.config.over_stdio && to.batch.is_none() {
             Revision::OLDEST
         } else {
             Revision::HEADERLESS
         };
+        let revision = self.assumed.unwrap_or(unsaid);
         Arc::new(Peer { revision, capabilities: RawJson::empty_object(), info: None })
     }
 
