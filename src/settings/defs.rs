@@ -310,7 +310,7 @@ pub const DEFS: &[Def] = &[
     live(
         "http.listen",
         Kind::Text(Form::Listen),
-        "The address and port where hosts reach mcpx over HTTP, under /mcp; empty means nowhere. \
+        "The address and port where hosts reach mcpx over HTTP, under /mcp; empty or \"off\" means nowhere. \
          Port 0 takes one that is free.",
     ),
     live(

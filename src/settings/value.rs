@@ -66,7 +66,7 @@ impl Form {
         let wrong = || format!("{text:?} is not {}", self.expected());
         match self {
             Self::Any => Ok(text.into()),
-            Self::Listen if text.is_empty() => Ok(text.into()),
+            Self::Listen if text.is_empty() || text == "off" => Ok("".into()),
             Self::Listen => {
                 let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
                 let host = if host == "localhost" { "127.0.0.1" } else { host };
@@ -87,7 +87,7 @@ impl Form {
     const fn expected(self) -> &'static str {
         match self {
             Self::Any => "text",
-            Self::Listen => "an address and port like 127.0.0.1:7332 or [::1]:7332, or nothing",
+            Self::Listen => "an address and port like 127.0.0.1:7332 or [::1]:7332, or \"off\"",
             Self::Host => "a host like mcp.example.org or mcp.example.org:8080",
             Self::Origin => "an origin like https://app.example.org",
         }

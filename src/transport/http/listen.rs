@@ -24,7 +24,7 @@ pub struct ListenLimits {
     /// How long to wait after the system had no descriptor or memory for one more connection
     /// (`control.accept_pause`).
     pub accept_pause: Duration,
-    /// How long open answers may go on after the stop (`control.close_grace`).
+    /// How long open answers may go on after the stop (`control.close_grace`, `host.drain`).
     pub close_grace: Duration,
 }
 
@@ -118,7 +118,8 @@ pub async fn listen(
     if tokio::time::timeout(limits.close_grace, closing).await.is_err() {
         tracing::warn!(
             open = connections.len(),
-            "connections were cut: their answers took longer than control.close_grace"
+            limit = ?limits.close_grace,
+            "connections were cut: their answers took longer than they may at the end"
         );
     }
     outcome

@@ -94,6 +94,8 @@ pub(super) async fn serve(
     match served {
         Ok(()) if unread.load(Ordering::Relaxed) => linger(stream, limits.linger).await,
         Ok(()) => {}
+        // hyper has answered: 400, 414 or 431.
+        Err(error) if error.is_parse() => linger(stream, limits.linger).await,
         Err(error) if error.is_timeout() && error.source().is_none() => {
             // hyper is silent about a head that does not come. So are we where none was begun.
             if !parts.read_buf.is_empty() {

@@ -16,6 +16,8 @@ use crate::transport::link::{Link, LinkEvent, LinkLimits};
 use crate::transport::socket;
 use crate::transport::task::spawn_named;
 
+mod tcp;
+
 const LINK: LinkLimits =
     LinkLimits { max_frame: 1 << 20, write_queue: 8, write_queue_bytes: 1 << 20 };
 
@@ -45,6 +47,9 @@ struct Routes {
     links: mpsc::Sender<Link>,
 }
 
+/// An answer that fits into no socket's buffers.
+const BIG: usize = 64 << 20;
+
 struct GivenUp(mpsc::Sender<&'static str>);
 
 impl Drop for GivenUp {
@@ -54,6 +59,14 @@ impl Drop for GivenUp {
 }
 
 impl HttpHandler for Routes {
+    fn turn_away(&self, head: &http::request::Parts) -> Option<HttpOut> {
+        (head.uri.path() == "/secret").then(|| HttpOut {
+            status: StatusCode::UNAUTHORIZED,
+            headers: HeaderMap::new(),
+            body: HttpBody::Full("not you".into()),
+        })
+    }
+
     fn handle(&self, request: HttpIn) -> Answering {
         let (slow, links) = (self.slow.clone(), self.links.clone());
         Box::pin(async move {
@@ -61,6 +74,9 @@ impl HttpHandler for Routes {
             let (status, body) = match request.path.as_str() {
                 "/echo" => {
                     let query = request.query.unwrap_or_default();
+                    if let Some(host) = request.headers.get(header::HOST) {
+                        headers.insert("x-host", host.clone());
+                    }
                     let text =
                         [request.method.as_str().as_bytes(), query.as_bytes(), &request.body];
                     (StatusCode::OK, HttpBody::Full(text.join(&b' ').into()))
@@ -79,6 +95,17 @@ impl HttpHandler for Routes {
                     });
                     (StatusCode::OK, HttpBody::Stream(chunks))
                 }
+                "/events" => {
+                    let (sender, chunks) = mpsc::channel(1);
+                    spawn_named("producer", async move {
+                        sender.send(Bytes::from_static(b"data: 1\n\n")).await.unwrap();
+                        sender.closed().await;
+                        slow.send("ended").await.unwrap();
+                    });
+                    let keep_alive = Duration::from_secs(15);
+                    (StatusCode::OK, HttpBody::Events { chunks, keep_alive })
+                }
+                "/big" => (StatusCode::OK, HttpBody::Full(vec![b'x'; BIG].into())),
                 "/slow" => {
                     slow.send("begun").await.unwrap();
                     let _given_up = GivenUp(slow);
@@ -192,7 +219,10 @@ async fn bodies_share_a_budget_and_give_it_back() {
 #[tokio::test(start_paused = true)]
 async fn a_head_or_a_body_that_does_not_come_is_not_waited_for() {
     let daemon = daemon(limits());
-    assert_eq!(daemon.raw(b"GET /echo HT").await, "");
+    assert_eq!(daemon.raw(b"").await, "", "nothing was begun");
+    let answer = daemon.raw(b"GET /echo HT").await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("(setting control.header_timeout)"), "{answer}");
     let answer = daemon.raw(b"POST /echo HTTP/1.1\r\nContent-Length: 5\r\n\r\nabc").await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
 }
