@@ -427,6 +427,45 @@ pub const DEFS: &[Def] = &[
         "How long the rest of a refused request is read and thrown away, so that the refusal arrives.",
     ),
     live(
+        "http.max_sessions",
+        count(1, 1_000_000),
+        "Sessions that hosts over HTTP may have open at once; one more is refused.",
+    ),
+    live(
+        "http.session_idle",
+        time(MINUTE, WEEK),
+        "A session over HTTP that asked for nothing and listened to nothing for this long ends.",
+    ),
+    live(
+        "http.stream_after",
+        time(NOW, HOUR),
+        "A request over HTTP that is not answered after this is answered as a stream of events.",
+    ),
+    live(
+        "http.stream_queue",
+        count(1, 1_000_000),
+        "Events that may wait for one reader; of one that does not read, messages are dropped, but \
+         not answers.",
+    ),
+    live(
+        "http.max_streams",
+        count(1, 1_000),
+        "Streams of a session's own, opened with GET, at once; the newest is spoken to, and one more \
+         ends the oldest.",
+    ),
+    live(
+        "http.retry",
+        time(NOW, HOUR),
+        "How long a host whose stream broke is asked to wait before it comes back.",
+    ),
+    live(
+        "http.resume_events",
+        count(0, 1_000_000),
+        "Events of a session that are kept for a host that comes back for what it has missed.",
+    ),
+    live("http.resume_bytes", size(0, GIB), "Bytes of those events."),
+    live("http.resume_age", time(NOW, WEEK), "How long such an event is kept."),
+    live(
         "transport.sse_keep_alive",
         time(MS, HOUR),
         "A stream of events that was silent for this long sends a comment, as a sign of life.",

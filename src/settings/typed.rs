@@ -13,6 +13,7 @@ use super::servers::{ExposeMode, ServerDef, preference_of_word};
 use super::value::{Secret, Value};
 use crate::protocol::http_rules::origin::{Authority, Origin};
 use crate::protocol::session::probe::Preference;
+use crate::protocol::session::resume::KeepLimits;
 
 /// Everything that is in force, resolved and checked. Immutable; a change makes a new one.
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub struct Settings {
     pub host: HostSettings,
     /// Hosts over HTTP.
     pub http: HttpSettings,
+    /// Hosts over HTTP: sessions and streams.
+    pub sessions: SessionSettings,
     /// Calls.
     pub call: CallSettings,
     /// Openings and lists.
@@ -104,6 +107,25 @@ pub struct HttpSettings {
     pub linger: Duration,
     /// `transport.sse_keep_alive`: silence of a stream before a comment goes out.
     pub sse_keep_alive: Duration,
+}
+
+/// Hosts over HTTP: sessions and streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionSettings {
+    /// `http.max_sessions`.
+    pub most: usize,
+    /// `http.session_idle`.
+    pub idle: Duration,
+    /// `http.stream_after`: an answer that takes longer becomes a stream of events.
+    pub stream_after: Duration,
+    /// `http.stream_queue`: events that wait for one reader.
+    pub stream_queue: usize,
+    /// `http.max_streams`: streams of a session's own.
+    pub max_streams: usize,
+    /// `http.retry`: what a host whose stream broke is asked to wait.
+    pub retry: Duration,
+    /// `http.resume_events`, `http.resume_bytes` and `http.resume_age`: what is kept of streams.
+    pub keep: KeepLimits,
 }
 
 /// Calls.
@@ -315,6 +337,7 @@ impl Settings {
             link: v.link(),
             host: v.host(),
             http: v.http(),
+            sessions: v.sessions(),
             call: v.call(),
             upstream: v.upstream(),
             remote: v.remote(),
@@ -448,6 +471,22 @@ impl Values<'_> {
             write_timeout: self.time("http.write_timeout"),
             linger: self.time("http.linger"),
             sse_keep_alive: self.time("transport.sse_keep_alive"),
+        }
+    }
+
+    fn sessions(&self) -> SessionSettings {
+        SessionSettings {
+            most: self.count("http.max_sessions"),
+            idle: self.time("http.session_idle"),
+            stream_after: self.time("http.stream_after"),
+            stream_queue: self.count("http.stream_queue"),
+            max_streams: self.count("http.max_streams"),
+            retry: self.time("http.retry"),
+            keep: KeepLimits {
+                events: self.count("http.resume_events"),
+                bytes: self.count("http.resume_bytes"),
+                age: self.time("http.resume_age"),
+            },
         }
     }
 
