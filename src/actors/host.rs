@@ -22,6 +22,7 @@ use super::support::timer::Timer;
 use super::upstreams::{Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
+use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostConfig, HostEvent, HostNote, HostOutput, HostSession};
 use crate::protocol::session::upstream::ListKind;
 use crate::protocol::session::{CallKey, HostRequest, Outcome};
@@ -216,7 +217,12 @@ impl HostState {
             session: HostSession::new(config),
             sender: Some(sender),
             requests: HashMap::new(),
-            caller: Caller { host: Some(id), project, label: Arc::from("unknown") },
+            caller: Caller {
+                host: Some(id),
+                project,
+                label: Arc::from("unknown"),
+                era: Era::Modern,
+            },
             revision: String::new(),
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
             listed,
@@ -331,7 +337,7 @@ impl HostState {
         let work = dispatch::Request {
             method: request.method,
             params: request.params,
-            caller: self.caller.clone(),
+            caller: Caller { era: request.peer.revision.era(), ..self.caller.clone() },
             progress: sender,
             repeats: Arc::clone(&self.repeats),
             listed: Arc::clone(&self.listed),

@@ -10,7 +10,8 @@ use super::host::{HostConfig, HostEvent, HostOutput, HostSession, ProgressPace};
 use super::pending::{CallLimits, CallSink, Pending, Resolved};
 use super::probe::Preference;
 use super::upstream::{
-    Call, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent, UpstreamOutput, UpstreamSession,
+    Call, ListKind, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent, UpstreamOutput,
+    UpstreamSession,
 };
 use super::*;
 use crate::protocol::Notice;
@@ -82,6 +83,7 @@ impl Pair {
             info: info.clone(),
             capabilities: RawJson::empty_object(),
             timings,
+            http: None,
         };
         let host = HostConfig {
             info,
@@ -118,6 +120,9 @@ impl Pair {
                     UpstreamOutput::Send(frame) => {
                         self.frames += 1;
                         self.host.handle_frame(self.now, &frame);
+                    }
+                    UpstreamOutput::Exchange(_) | UpstreamOutput::Drop { .. } => {
+                        panic!("no HTTP here")
                     }
                     UpstreamOutput::Event(event) => self.events.push(event),
                     UpstreamOutput::Notice(notice) => self.notices.push(notice),
@@ -278,7 +283,7 @@ fn errors_in_every_revision() {
 #[test]
 fn f38_lists_in_every_revision() {
     for (revision, mut pair) in pairs() {
-        pair.upstream.read_tools(pair.now);
+        pair.upstream.read_list(pair.now, ListKind::Tools);
         pair.pump();
         let first = pair.request();
         assert_eq!(first.method.as_str(), "tools/list");
@@ -287,7 +292,7 @@ fn f38_lists_in_every_revision() {
         let second = pair.request();
         assert_eq!(second.params.member_str("cursor").as_deref(), Some("c"));
         pair.finish(second.key, Ok(raw(r#"{"tools":[]}"#)));
-        let Some(UpstreamEvent::Tools(Ok(list))) = pair.events.pop() else { panic!("no list") };
+        let Some(UpstreamEvent::Listed(_, Ok(list))) = pair.events.pop() else { panic!("no list") };
         assert_eq!((list.items.len(), list.incomplete), (1, None));
 
         pair.host.host_note(pair.now, host::HostNote::Changed(upstream::ListKind::Tools));
