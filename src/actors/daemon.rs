@@ -192,6 +192,8 @@ fn own_capabilities() -> RawJson {
     tools.set("listChanged", RawJson::write(&true));
     let mut capabilities = Object::new();
     capabilities.set("tools", tools.write());
+    // What upstreams log (H-42).
+    capabilities.set("logging", RawJson::empty_object());
     capabilities.write()
 }
 

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
@@ -16,14 +17,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::dispatch::{self, Context, Listed, Repeats};
 use super::events::Event;
-use super::support::progress::{self, ProgressReceiver};
+use super::support::progress::{self, CallNote, ProgressReceiver, Wants};
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
 use super::upstreams::{Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
-use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
+use crate::protocol::jsonrpc::{Code, RpcError};
+use crate::protocol::model::logging::LogMessage;
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostConfig, HostEvent, HostNote, HostOutput, HostSession};
+use crate::protocol::session::pending::LogWant;
 use crate::protocol::session::upstream::ListKind;
 use crate::protocol::session::{CallKey, HostRequest, Outcome};
 use crate::transport::link::{Link, LinkEvent, LinkReader, LinkSender};
@@ -61,8 +64,8 @@ pub(crate) enum HostMsg {
     RoomAgain,
     /// A request's task: its outcome.
     Finished { key: CallKey, outcome: Outcome },
-    /// A request's task: progress, with the credit that lets it send the next.
-    Progress { key: CallKey, params: RawJson, credit: OwnedSemaphorePermit },
+    /// A request's task: progress or a log message, with the credit that lets it send the next.
+    Heard { key: CallKey, note: CallNote, credit: OwnedSemaphorePermit },
     /// Hosts: the list of tools that hosts see is another one.
     ViewChanged { view: Arc<str> },
     /// Hosts, the subscriptions, or a request's task: something that this host did not ask for now.
@@ -159,10 +162,10 @@ impl Actor for Host {
                 state.note_view();
                 state.session.finish(now, key, outcome);
             }
-            HostMsg::Progress { key, params, credit } => {
+            HostMsg::Heard { key, note, credit } => {
                 // A host that does not read has no use for it, and it would pile up.
                 if state.waiting_for_room.is_none() {
-                    state.session.progress(now, key, &params);
+                    state.heard(now, key, note);
                 }
                 drop(credit);
             }
@@ -330,10 +333,7 @@ impl HostState {
         let key = request.key;
         let report = Report { me: self.me.clone(), key, outcome: None };
         let context = Arc::clone(&self.context);
-        let progress = request
-            .wants_progress
-            .then(|| progress::channel(context.settings().call.progress_queue));
-        let (sender, receiver) = progress.unzip();
+        let (sender, receiver) = self.wants(&request).map(progress::channel).unzip();
         let work = dispatch::Request {
             method: request.method,
             params: request.params,
@@ -348,6 +348,30 @@ impl HostState {
             Some(notes) => spawn_guarded(Box::pin(run_with_progress(context, work, report, notes))),
         };
         self.requests.insert(key, guard);
+    }
+
+    /// What the host wants to hear of a request while it goes on.
+    fn wants(&self, request: &HostRequest) -> Option<Wants> {
+        if !request.wants_progress && request.log_level.is_none() {
+            return None;
+        }
+        let limits = self.context.settings().call;
+        Some(Wants {
+            progress: request.wants_progress,
+            log: request.log_level.map(|level| LogWant { level, host: self.id.0 }),
+            progress_queue: limits.progress_queue,
+            log_queue: limits.log_queue,
+        })
+    }
+
+    fn heard(&mut self, now: Instant, key: CallKey, note: CallNote) {
+        match note {
+            CallNote::Progress(params) => self.session.progress(now, key, &params),
+            CallNote::Log(LogMessage { level, params }) => {
+                let note = HostNote::Log { level, params, about: Some(key) };
+                self.session.host_note(now, note);
+            }
+        }
     }
 
     fn host_closed(&mut self, why: &str) {
@@ -457,9 +481,9 @@ async fn run_with_progress(
 ) {
     // One note of a call waits in the mailbox at a time.
     let credit = Arc::new(Semaphore::new(1));
-    let pass_on = async |params: RawJson, report: &Report| {
+    let pass_on = async |note: CallNote, report: &Report| {
         if let Ok(credit) = Arc::clone(&credit).acquire_owned().await {
-            let _ = report.me.cast(HostMsg::Progress { key: report.key, params, credit });
+            let _ = report.me.cast(HostMsg::Heard { key: report.key, note, credit });
         }
     };
     let outcome = {

@@ -157,6 +157,11 @@ pub const DEFS: &[Def] = &[
         "Progress notes of one call that may wait for a slow host; beyond it the newest wins.",
     ),
     live(
+        "call.log_queue",
+        count(0, 65_536),
+        "Log messages during one call that may wait for a slow host; beyond it new ones are dropped.",
+    ),
+    live(
         "call.repeat_memory",
         count(0, 65_536),
         "Failed calls remembered of each host, to tell it when it repeats one unchanged.",
@@ -304,6 +309,11 @@ pub const DEFS: &[Def] = &[
         "host.list_changed_delay",
         time(NOW, HOUR),
         "Changes of a list are gathered this long before hosts are told.",
+    ),
+    live(
+        "host.log_rate",
+        count(0, 1_000_000),
+        "Log messages of servers that one host is sent in a second; more are dropped.",
     ),
     live("host.drain", time(NOW, HOUR), "How long hosts' calls may go on when the daemon stops."),
     // The shim.

@@ -64,6 +64,8 @@ pub struct HostSettings {
     pub progress_burst: usize,
     /// `host.list_changed_delay`: changes are gathered for this long before a host is told (F38).
     pub list_changed_delay: Duration,
+    /// `host.log_rate`: log messages of servers in a second (H-42).
+    pub log_rate: usize,
     /// `host.drain`: how long hosts' requests may go on when the daemon stops.
     pub drain: Duration,
 }
@@ -79,6 +81,8 @@ pub struct CallSettings {
     pub resend_limit: u32,
     /// `call.progress_queue`: progress notes of one call that wait; beyond it the newest wins.
     pub progress_queue: usize,
+    /// `call.log_queue`: log messages during one call that wait; beyond it new ones are dropped.
+    pub log_queue: usize,
     /// `call.repeat_memory`: failing calls of one host remembered to tell the third identical one.
     pub repeat_memory: usize,
 }
@@ -335,6 +339,7 @@ impl Values<'_> {
             progress_interval: self.time("host.progress_interval"),
             progress_burst: self.count("host.progress_burst"),
             list_changed_delay: self.time("host.list_changed_delay"),
+            log_rate: self.count("host.log_rate"),
             drain: self.time("host.drain"),
         }
     }
@@ -345,6 +350,7 @@ impl Values<'_> {
             total: self.time("call.total_timeout"),
             resend_limit: self.small("call.resend_limit"),
             progress_queue: self.count("call.progress_queue"),
+            log_queue: self.count("call.log_queue"),
             repeat_memory: self.count("call.repeat_memory"),
         }
     }

@@ -247,8 +247,10 @@ impl InstanceState {
                     ring.note(&format!("[stdout] {line}"));
                 }
             }
-            UpstreamEvent::Log(_) => {
-                tracing::debug!(server = %self.args.def.key, instance = %self.args.id, "logged");
+            UpstreamEvent::Log(message) => {
+                if let Some(ring) = &self.stderr {
+                    ring.note(&message.line(self.args.settings.process.stderr_line_bytes));
+                }
             }
             UpstreamEvent::Wedged(limit) => self.close(format!(
                 "it did not answer a sign-of-life check within {} (setting {})",

@@ -1,5 +1,6 @@
 //! Typed views, in newest shape, of what mcpx itself writes or decides on. Unknown keys are kept.
 
 pub mod implementation;
+pub mod logging;
 pub mod tool;
 pub mod tool_result;

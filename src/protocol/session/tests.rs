@@ -16,6 +16,7 @@ use super::upstream::{
 use super::*;
 use crate::protocol::Notice;
 use crate::protocol::jsonrpc::Code;
+use crate::protocol::model::logging::LogMessage;
 
 #[test]
 fn limits_read_as_people_write_them() {
@@ -41,6 +42,8 @@ impl CallSink for Sink {
     fn progress(&mut self, params: RawJson) {
         self.log.lock().unwrap().push((self.id, Err(params)));
     }
+
+    fn log(&mut self, _message: LogMessage) {}
 
     fn done(self, answer: Answer) {
         self.log.lock().unwrap().push((self.id, Ok(answer)));
@@ -91,6 +94,7 @@ impl Pair {
             instructions: "be brief".into(),
             max_in_flight: 10,
             progress_pace: ProgressPace::FREE,
+            log_rate: 100,
             over_stdio: true,
         };
         let mut pair = Self {
@@ -161,7 +165,7 @@ impl Pair {
         let limits = CallLimits { idle: Duration::from_mins(1), total: Duration::from_mins(10) };
         let sink = Sink { id, log: Arc::clone(&self.log) };
         let (method, params) = (Method::known(method), raw(params));
-        let call = Call { id, method, params, wants_progress, limits, sink };
+        let call = Call { id, method, params, wants_progress, log: None, limits, sink };
         self.upstream.start_call(self.now, call);
         self.pump();
         id
@@ -295,7 +299,7 @@ fn f38_lists_in_every_revision() {
         let Some(UpstreamEvent::Listed(_, Ok(list))) = pair.events.pop() else { panic!("no list") };
         assert_eq!((list.items.len(), list.incomplete), (1, None));
 
-        pair.host.host_note(pair.now, host::HostNote::Changed(upstream::ListKind::Tools));
+        pair.host.host_note(pair.now, host::HostNote::Changed(ListKind::Tools));
         pair.pump();
         // A modern host hears of it on a listen stream only.
         assert_eq!(pair.requests.is_empty(), revision.is_modern());

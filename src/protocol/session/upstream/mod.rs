@@ -55,6 +55,7 @@ enum Asked {
     Initialize,
     ListPage(ListKind),
     Alive,
+    SetLevel,
 }
 
 /// See the module.
@@ -195,6 +196,8 @@ impl<S: CallSink> UpstreamSession<S> {
             Asked::Discover => self.discover_answered(now, outcome),
             Asked::Initialize => self.initialize_answered(now, outcome),
             Asked::ListPage(kind) => self.page_answered(now, kind, outcome),
+            // One that refuses goes on logging as it likes; what is not wanted is not relayed.
+            Asked::SetLevel => {}
             // Also an error is a sign of life (P-13).
             Asked::Alive => self.timers.clear(Timer::Ping),
         }

@@ -342,6 +342,8 @@ impl<S: CallSink> UpstreamSession<S> {
             }));
         }
         self.lists.declare(&settled.capabilities);
+        let logging = settled.capabilities.member("logging");
+        self.calls.logs = logging.is_some_and(|declared| !declared.is_null());
         self.out.event(UpstreamEvent::Settled(settled));
         self.calls.envelope = envelope(&self.config, revision);
         self.send_held(now);

@@ -8,9 +8,10 @@ use super::exchange::{Exchange, HttpConfig, HttpFailure};
 use crate::protocol::Notice;
 use crate::protocol::era_record::{EraRecord, EraSource};
 use crate::protocol::jsonrpc::{Method, RawJson};
+use crate::protocol::model::logging::LogMessage;
 use crate::protocol::revision::Revision;
 use crate::protocol::session::Limit;
-use crate::protocol::session::pending::CallLimits;
+use crate::protocol::session::pending::{CallLimits, LogWant};
 use crate::protocol::session::probe::Preference;
 
 /// What a connection is opened with.
@@ -64,6 +65,8 @@ pub struct Call<S> {
     pub params: RawJson,
     /// Whether progress is wanted; only then is a token sent (F37).
     pub wants_progress: bool,
+    /// What its caller wants to hear of the log.
+    pub log: Option<LogWant>,
     /// Its limits.
     pub limits: CallLimits,
     /// Where its news go.
@@ -244,8 +247,8 @@ pub enum UpstreamEvent {
     /// The upstream says that a list changed; the session reads it again by itself, single flight.
     /// Resources stand for their templates, too, which have no notification of their own.
     Changed(ListKind),
-    /// The upstream logged a line by `notifications/message`; raw parameters.
-    Log(RawJson),
+    /// A legacy upstream logged something while no call was on the wire.
+    Log(LogMessage),
     /// A line on its standard output that is no message, for its log (F04); the head of it.
     Noise(String),
     /// It did not answer a liveness check within its limit (P-13): restart it.
