@@ -201,6 +201,11 @@ pub const DEFS: &[Def] = &[
         "A list that is not whole is read again for a tool that is missing in it, but not within \
          this time of the last reading.",
     ),
+    live(
+        "upstream.listen_reopen_delay",
+        time(MS, HOUR),
+        "How long a listen stream that its server has ended rests before it is opened again.",
+    ),
     live("upstream.list_parallel", count(1, 1000), "Servers started at once to read their lists."),
     live(
         "upstream.ping_timeout",

@@ -108,6 +108,8 @@ pub struct UpstreamSettings {
     pub list_max_items: usize,
     /// `upstream.relist_interval`: least time between two readings of a list that is not whole.
     pub relist_interval: Duration,
+    /// `upstream.listen_reopen_delay` (U-43).
+    pub listen_reopen: Duration,
     /// `upstream.list_parallel`: servers started at once only to read their lists.
     pub list_parallel: usize,
     /// `upstream.ping_timeout`.
@@ -366,6 +368,7 @@ impl Values<'_> {
             list_max_pages: self.count("upstream.list_max_pages"),
             list_max_items: self.count("upstream.list_max_items"),
             relist_interval: self.time("upstream.relist_interval"),
+            listen_reopen: self.time("upstream.listen_reopen_delay"),
             list_parallel: self.count("upstream.list_parallel"),
             ping: self.time("upstream.ping_timeout"),
         }

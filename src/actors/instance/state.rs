@@ -162,6 +162,7 @@ impl InstanceState {
                 list: upstream.list,
                 list_max_pages: upstream.list_max_pages,
                 list_max_items: upstream.list_max_items,
+                listen_reopen: upstream.listen_reopen,
                 version_attempts: upstream.version_attempts,
                 ping: upstream.ping,
             },
@@ -252,6 +253,8 @@ impl InstanceState {
                     ring.note(&message.line(self.args.settings.process.stderr_line_bytes));
                 }
             }
+            // Nobody listens yet.
+            UpstreamEvent::Watched { .. } | UpstreamEvent::Updated { .. } => {}
             UpstreamEvent::Wedged(limit) => self.close(format!(
                 "it did not answer a sign-of-life check within {} (setting {})",
                 limit.value, limit.setting,

@@ -74,6 +74,7 @@ impl Pair {
             list: wait,
             list_max_pages: 10,
             list_max_items: 100,
+            listen_reopen: Duration::from_secs(1),
             version_attempts: 2,
             ping: wait,
         };

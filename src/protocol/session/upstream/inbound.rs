@@ -197,7 +197,15 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     fn notification(&mut self, now: Instant, note: &Notification) {
+        if !self.is_of_open_stream(note.params.as_ref()) {
+            return;
+        }
         match note.method.as_str() {
+            "notifications/subscriptions/acknowledged" => {
+                self.listen_acknowledged(now, note.params.as_ref());
+            }
+            "notifications/cancelled" => self.listen_cancelled(now, note.params.as_ref()),
+            "notifications/resources/updated" => self.resource_updated(note.params.as_ref()),
             "notifications/tools/list_changed" => self.list_changed(now, ListKind::Tools),
             "notifications/resources/list_changed" => self.list_changed(now, ListKind::Resources),
             "notifications/prompts/list_changed" => self.list_changed(now, ListKind::Prompts),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::exchange::{Exchange, HttpConfig, HttpFailure};
 use crate::protocol::Notice;
 use crate::protocol::era_record::{EraRecord, EraSource};
-use crate::protocol::jsonrpc::{Method, RawJson};
+use crate::protocol::jsonrpc::{Method, RawJson, RpcError};
 use crate::protocol::model::logging::LogMessage;
 use crate::protocol::revision::Revision;
 use crate::protocol::session::Limit;
@@ -49,6 +49,9 @@ pub struct OpeningTimings {
     pub list_max_items: usize,
     /// How often each version is offered after -32022 (`upstream.version_attempts`, U-14).
     pub version_attempts: u32,
+    /// The rest before a listen stream that has ended is opened again
+    /// (`upstream.listen_reopen_delay`, U-43).
+    pub listen_reopen: Duration,
     /// How long after the idle limit of a call the wedge check waits for an answer
     /// (`upstream.ping_timeout`, P-13).
     pub ping: Duration,
@@ -249,6 +252,19 @@ pub enum UpstreamEvent {
     Changed(ListKind),
     /// A legacy upstream logged something while no call was on the wire.
     Log(LogMessage),
+    /// Whether it tells of a resource from now on, for each one that is new in
+    /// [`super::UpstreamSession::watch`]; once more where that changes.
+    Watched {
+        /// Which.
+        uri: String,
+        /// What it said.
+        outcome: Result<(), RpcError>,
+    },
+    /// A resource has changed; it may be one below one that is watched.
+    Updated {
+        /// Which.
+        uri: String,
+    },
     /// A line on its standard output that is no message, for its log (F04); the head of it.
     Noise(String),
     /// It did not answer a liveness check within its limit (P-13): restart it.

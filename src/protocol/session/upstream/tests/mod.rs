@@ -3,6 +3,7 @@
 
 mod calls;
 mod inbound;
+mod listen;
 mod listing;
 mod logging;
 mod opening;
@@ -70,6 +71,7 @@ fn config(preference: Preference) -> UpstreamConfig {
             list: seconds(20),
             list_max_pages: 5,
             list_max_items: 100,
+            listen_reopen: Duration::from_secs(1),
             version_attempts: 2,
             ping: seconds(5),
         },
