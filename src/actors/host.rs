@@ -264,7 +264,9 @@ impl HostState {
         while self.has_room() {
             let Some(output) = self.session.poll_output() else { break };
             match output {
-                HostOutput::Send(frame) => self.send_line(frame),
+                HostOutput::Send { frame, .. } => self.send_line(frame),
+                // Only POSTs are done.
+                HostOutput::PostDone(_) => {}
                 HostOutput::Event(event) => self.act_on(event),
                 HostOutput::Notice(notice) => {
                     self.context.events.emit(Event::from_notice(notice).of_host(self.label()));

@@ -50,11 +50,24 @@ pub struct HostConfig {
     pub over_stdio: bool,
 }
 
+/// One HTTP request that carries messages of a host: what it asks for is answered on its own stream,
+/// together with whatever relates to it (Streamable HTTP pages of all revisions).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PostId(pub u64);
+
 /// What the owner must do.
 #[derive(Debug)]
 pub enum HostOutput {
     /// Write this frame to the host.
-    Send(Bytes),
+    Send {
+        /// The bytes of one message or array.
+        frame: Bytes,
+        /// On the stream of this POST; `None` is the connection's own stream, over stdio the only
+        /// one.
+        post: Option<PostId>,
+    },
+    /// Everything that this POST asked for is answered or withdrawn; nothing more is sent for it.
+    PostDone(PostId),
     /// Act on this.
     Event(HostEvent),
     /// Log this.
@@ -107,6 +120,8 @@ pub struct HostSession {
     calls: HashMap<CallKey, Open>,
     keys: HashMap<Id, CallKey>,
     batches: Batches,
+    /// POSTs that are not answered yet, with how many of their requests are open.
+    posts: HashMap<PostId, usize>,
     outputs: VecDeque<HostOutput>,
     /// How many calls hold progress back.
     held: usize,
@@ -138,10 +153,17 @@ struct Open {
     id: Id,
     method: Method,
     revision: Revision,
-    batch: Option<BatchKey>,
+    to: To,
     progress: Option<Throttle>,
     /// The modern key of this request (H-41).
     log_level: Option<LogLevel>,
+}
+
+/// Where the answer to a message goes.
+#[derive(Debug, Clone, Copy, Default)]
+struct To {
+    post: Option<PostId>,
+    batch: Option<BatchKey>,
 }
 
 impl HostSession {
@@ -158,6 +180,7 @@ impl HostSession {
             calls: HashMap::new(),
             keys: HashMap::new(),
             batches: Batches::default(),
+            posts: HashMap::new(),
             outputs: VecDeque::new(),
             held: 0,
             warned_of_encoding: false,
@@ -176,9 +199,26 @@ impl HostSession {
             self.outputs.push_back(HostOutput::Notice(Notice::host(text)));
         }
         match incoming {
-            Ok(Incoming::One(message)) => self.message(message, None),
-            Ok(Incoming::Batch(parts)) => self.batch(parts),
+            Ok(incoming) => self.incoming(incoming, None),
             Err(malformed) => self.malformed(&malformed, frame),
+        }
+    }
+
+    /// The host said something in a POST: the body of an HTTP request is read by whoever finds out
+    /// which session it is for. A [`HostOutput::PostDone`] follows sooner or later.
+    pub fn handle_post(&mut self, _now: Instant, post: PostId, incoming: Incoming) {
+        // Held open while its messages are taken.
+        self.posts.insert(post, 1);
+        if self.stage != Stage::Closed {
+            self.incoming(incoming, Some(post));
+        }
+        self.release(Some(post));
+    }
+
+    fn incoming(&mut self, incoming: Incoming, post: Option<PostId>) {
+        match incoming {
+            Incoming::One(message) => self.message(message, To { post, batch: None }),
+            Incoming::Batch(parts) => self.batch(parts, post),
         }
     }
 
@@ -198,7 +238,8 @@ impl HostSession {
              link.max_frame)"
         );
         if let Some(id) = salvage_cut_id(head) {
-            self.answer(None, id, Err(RpcError::new(Code::InvalidRequest, text.clone())));
+            let error = RpcError::new(Code::InvalidRequest, text.clone());
+            self.answer(To::default(), id, Err(error));
         }
         self.outputs.push_back(HostOutput::Notice(Notice::host(text)));
     }
@@ -214,6 +255,9 @@ impl HostSession {
         for key in keys {
             self.outputs.push_back(HostOutput::Event(HostEvent::Cancelled { key }));
         }
+        let mut posts: Vec<PostId> = self.posts.drain().map(|(post, _)| post).collect();
+        posts.sort_unstable();
+        self.outputs.extend(posts.into_iter().map(HostOutput::PostDone));
     }
 
     /// A deadline passed (held-back progress is due).
@@ -227,7 +271,7 @@ impl HostSession {
             if let Some(params) = throttle.take_due(now, pace) {
                 self.held -= 1;
                 let frame = progress_frame(open.revision, &params, throttle.token());
-                self.outputs.push_back(HostOutput::Send(frame));
+                self.outputs.push_back(HostOutput::Send { frame, post: open.to.post });
             }
         }
     }
@@ -239,11 +283,12 @@ impl HostSession {
             let (token, rest) = throttle.into_rest();
             if let Some(params) = rest {
                 let frame = progress_frame(open.revision, &params, &token);
-                self.outputs.push_back(HostOutput::Send(frame));
+                self.outputs.push_back(HostOutput::Send { frame, post: open.to.post });
             }
         }
         let outcome = self.spell(open.revision, &open.method, outcome);
-        self.answer(open.batch, open.id, outcome);
+        self.answer(open.to, open.id, outcome);
+        self.release(open.to.post);
     }
 
     /// Progress of a request: `params` as the upstream sent them, whatever token they hold.
@@ -253,7 +298,7 @@ impl HostSession {
         let held_before = throttle.deadline().is_some();
         if throttle.offer(now, self.config.progress_pace, params) == Passage::Now {
             let frame = progress_frame(open.revision, params, throttle.token());
-            self.outputs.push_back(HostOutput::Send(frame));
+            self.outputs.push_back(HostOutput::Send { frame, post: open.to.post });
         }
         let holds = throttle.deadline().is_some();
         self.held = self.held + usize::from(holds) - usize::from(held_before);
@@ -301,15 +346,15 @@ impl HostSession {
     }
 
     /// Sends an outcome that is spelled already.
-    fn answer(&mut self, batch: Option<BatchKey>, id: Id, outcome: Outcome) {
-        self.reply(batch, Response { id: Some(id), outcome }.to_frame());
+    fn answer(&mut self, to: To, id: Id, outcome: Outcome) {
+        self.reply(to, Response { id: Some(id), outcome }.to_frame());
     }
 
     /// Answers a request whose id cannot be read.
-    fn answer_nobody(&mut self, batch: Option<BatchKey>, error: &RpcError) {
+    fn answer_nobody(&mut self, to: To, error: &RpcError) {
         let modern = self.is_only_modern();
-        let revision = if modern { Revision::NEWEST } else { self.legacy_peer(batch).revision };
-        self.answer_unread(revision, batch, error);
+        let revision = if modern { Revision::NEWEST } else { self.legacy_peer(to).revision };
+        self.answer_unread(revision, to, error);
     }
 
     /// Introduced without a handshake: by modern requests.
@@ -318,25 +363,43 @@ impl HostSession {
     }
 
     /// [`Self::answer_nobody`] in a revision.
-    fn answer_unread(&mut self, revision: Revision, batch: Option<BatchKey>, error: &RpcError) {
+    fn answer_unread(&mut self, revision: Revision, to: To, error: &RpcError) {
         let frame = if revision.leaves_out_unread_ids() {
             Response::to_frame_without_id(error)
         } else {
             Response { id: None, outcome: Err(error.clone()) }.to_frame()
         };
-        self.reply(batch, frame);
+        self.reply(to, frame);
     }
 
-    fn reply(&mut self, batch: Option<BatchKey>, frame: Bytes) {
-        match batch {
-            None => self.outputs.push_back(HostOutput::Send(frame)),
-            Some(batch) => self.settle(batch, Some(frame)),
+    fn reply(&mut self, to: To, frame: Bytes) {
+        match to.batch {
+            None => self.outputs.push_back(HostOutput::Send { frame, post: to.post }),
+            Some(batch) => self.settle(to.post, batch, Some(frame)),
         }
     }
 
-    fn settle(&mut self, batch: BatchKey, answer: Option<Bytes>) {
-        if let Some(whole) = self.batches.settle(batch, answer) {
-            self.outputs.push_back(HostOutput::Send(whole));
+    fn settle(&mut self, post: Option<PostId>, batch: BatchKey, answer: Option<Bytes>) {
+        if let Some(frame) = self.batches.settle(batch, answer) {
+            self.outputs.push_back(HostOutput::Send { frame, post });
+        }
+    }
+
+    /// One request of a POST is open.
+    fn hold(&mut self, post: Option<PostId>) {
+        if let Some(open) = post.and_then(|post| self.posts.get_mut(&post)) {
+            *open += 1;
+        }
+    }
+
+    /// One is not any more.
+    fn release(&mut self, post: Option<PostId>) {
+        let Some(post) = post else { return };
+        let Some(open) = self.posts.get_mut(&post) else { return };
+        *open -= 1;
+        if *open == 0 {
+            self.posts.remove(&post);
+            self.outputs.push_back(HostOutput::PostDone(post));
         }
     }
 }
@@ -348,3 +411,6 @@ fn progress_frame(revision: Revision, params: &RawJson, token: &RawJson) -> Byte
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod post_tests;

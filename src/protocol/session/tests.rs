@@ -137,14 +137,14 @@ impl Pair {
             while let Some(output) = self.host.poll_output() {
                 quiet = false;
                 match output {
-                    HostOutput::Send(frame) => {
+                    HostOutput::Send { frame, .. } => {
                         if let Resolved::Other(frame) = self.pending.resolve(self.now, frame) {
                             self.upstream.handle_frame(self.now, &frame);
                         }
                     }
                     HostOutput::Event(HostEvent::Request(request)) => self.requests.push(request),
                     HostOutput::Event(HostEvent::Cancelled { key }) => self.cancelled.push(key),
-                    HostOutput::Event(_) => {}
+                    HostOutput::Event(_) | HostOutput::PostDone(_) => {}
                     HostOutput::Notice(notice) => self.notices.push(notice),
                 }
             }

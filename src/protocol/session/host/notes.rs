@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{HostOutput, HostSession};
+use super::{HostOutput, HostSession, PostId};
 use crate::protocol::Notice;
 use crate::protocol::edge;
 use crate::protocol::jsonrpc::{Method, Notification, RawJson};
@@ -108,7 +108,7 @@ impl HostSession {
             }
             HostNote::Log { .. } => return,
         };
-        self.outputs.push_back(notification(method, params));
+        self.outputs.push_back(notification(method, params, None));
     }
 
     /// H-41, H-42: a modern request hears what it asked for itself and nothing after its answer; a
@@ -120,12 +120,13 @@ impl HostSession {
             None if self.is_only_modern() => None,
             _ => self.log_level,
         };
+        let post = open.and_then(|open| open.to.post);
         if wanted.is_none_or(|wanted| level < wanted) {
             return;
         }
         if self.log_share.take(now, self.config.log_rate) {
             let params = edge::downgrade_log(params);
-            self.outputs.push_back(notification("notifications/message", Some(params)));
+            self.outputs.push_back(notification("notifications/message", Some(params), post));
         } else if !self.log_share.told {
             self.log_share.told = true;
             let text = format!(
@@ -138,6 +139,7 @@ impl HostSession {
     }
 }
 
-fn notification(method: &'static str, params: Option<RawJson>) -> HostOutput {
-    HostOutput::Send(Notification { method: Method::known(method), params }.to_frame())
+fn notification(method: &'static str, params: Option<RawJson>, post: Option<PostId>) -> HostOutput {
+    let frame = Notification { method: Method::known(method), params }.to_frame();
+    HostOutput::Send { frame, post }
 }
