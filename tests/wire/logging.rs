@@ -47,22 +47,7 @@ crate::for_revisions! { legacy_real;
             assert_eq!(good["error"]["code"], -32601, "{good}");
         }
     }
-}
 
-/// The log messages that came so far, taken out.
-fn logs(host: &mut RawHost) -> Vec<Value> {
-    let logs = host.inbox.iter().filter(|message| message["method"] == LOG);
-    let logs = logs.map(|message| message["params"].clone()).collect();
-    host.inbox.retain(|message| message["method"] != LOG);
-    logs
-}
-
-async fn set_level(host: &mut RawHost, level: &str) {
-    let answer = host.request("logging/setLevel", json!({ "level": level })).await;
-    assert_eq!(answer["result"], json!({}), "{answer}");
-}
-
-crate::for_revisions! { legacy_real;
     /// H-42, F35: what an upstream of either era logs during a call is relayed before its answer,
     /// from the level on that the host set, under its namespace; the host's level at any time.
     async fn h42_messages_of_a_call(revision) {
@@ -88,6 +73,19 @@ crate::for_revisions! { legacy_real;
             daemon.fake(up).transcript().check_frames();
         }
     }
+}
+
+/// The log messages that came so far, taken out.
+fn logs(host: &mut RawHost) -> Vec<Value> {
+    let logs = host.inbox.iter().filter(|message| message["method"] == LOG);
+    let logs = logs.map(|message| message["params"].clone()).collect();
+    host.inbox.retain(|message| message["method"] != LOG);
+    logs
+}
+
+async fn set_level(host: &mut RawHost, level: &str) {
+    let answer = host.request("logging/setLevel", json!({ "level": level })).await;
+    assert_eq!(answer["result"], json!({}), "{answer}");
 }
 
 /// H-41, H-42: a modern request hears what it asked for itself.
