@@ -16,7 +16,7 @@ use ractor::{
 use tokio::sync::watch;
 
 use super::catalog::Listing;
-use super::dispatch::{self, Context, Listed};
+use super::dispatch::{self, Context, Listed, Views};
 use super::events::Event;
 use super::host::{Host, HostArgs, HostMsg, HostStatus};
 use super::settings::Current;
@@ -27,6 +27,7 @@ use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::upstreams::{Caller, HostId};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostConfig, ProgressPace};
+use crate::protocol::session::upstream::ListKind;
 use crate::settings::{ExposeMode, ServerDef};
 use crate::transport::Link;
 
@@ -95,7 +96,7 @@ pub(crate) struct HostsState {
     context: Arc<Context>,
     /// What every host is told of mcpx, and what it sees; renewed when either changes.
     config: Arc<HostConfig>,
-    view: Arc<str>,
+    view: Views,
     hosts: HashMap<ActorId, Connected>,
     /// What hosts are to see and was never listed.
     unlisted: Vec<Arc<ServerDef>>,
@@ -112,13 +113,13 @@ struct Connected {
     project: Option<Arc<Path>>,
     /// It has a list from an earlier daemon.
     returns: bool,
-    /// Which list it was given last by this one.
+    /// Which lists it was given last by this one.
     listed: Arc<Listed>,
 }
 
 impl Connected {
     fn has_list(&self) -> bool {
-        self.returns || self.listed.last().is_some()
+        self.returns || self.listed.any()
     }
 }
 
@@ -186,7 +187,7 @@ impl HostsState {
         Self {
             me,
             config: host_config(&context),
-            view: dispatch::visible_digest(&context),
+            view: dispatch::visible_views(&context),
             unlisted: unlisted(&context),
             context,
             hosts: HashMap::new(),
@@ -214,7 +215,7 @@ impl HostsState {
             project: project.clone(),
             listed: Arc::clone(&listed),
             seen_view: attached.seen_view,
-            view: Arc::clone(&self.view),
+            view: self.view.clone(),
             config: Arc::clone(&self.config),
             context: Arc::clone(&self.context),
         };
@@ -242,11 +243,11 @@ impl HostsState {
     fn look(&mut self) {
         self.config = host_config(&self.context);
         self.list_what_came();
-        let view = dispatch::visible_digest(&self.context);
+        let view = dispatch::visible_views(&self.context);
         // Each compares with what it has seen, which may be newer than our last look.
-        self.view = Arc::clone(&view);
+        self.view = view.clone();
         for host in self.hosts.values() {
-            let _ = host.actor.cast(HostMsg::ViewChanged { view: Arc::clone(&view) });
+            let _ = host.actor.cast(HostMsg::ViewChanged { view: view.clone() });
         }
     }
 
@@ -263,7 +264,7 @@ impl HostsState {
         let caller = Caller { host, project, label: Arc::from("mcpx"), era: Era::Modern };
         let context = Arc::clone(&self.context);
         // Its own limits end it; when it has found something, the catalog wakes us.
-        spawn(async move { context.upstreams.ensure_listed(&caller).await });
+        spawn(async move { context.upstreams.ensure_listed(&caller, ListKind::Tools).await });
     }
 
     fn drain(&mut self, reply: RpcReplyPort<()>) {

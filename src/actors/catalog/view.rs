@@ -123,7 +123,7 @@ impl View {
 }
 
 /// What the names of a server's tools begin with.
-fn prefix(def: &ServerDef, alone: bool) -> &str {
+pub(super) fn prefix(def: &ServerDef, alone: bool) -> &str {
     match def.prefix.as_deref() {
         Some("") if alone => "",
         Some("") | None => &def.namespace,

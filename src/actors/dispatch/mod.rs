@@ -27,10 +27,10 @@ use crate::protocol::session::Outcome;
 use crate::settings::Settings;
 
 pub(crate) use core_tools::instructions;
-pub(crate) use listed::Listed;
+pub(crate) use listed::{Listed, Views};
 pub(crate) use outcome::{Told, answer_outcome};
 pub(crate) use repeats::Repeats;
-pub(crate) use tools::{own_names, shows_core, visible_digest};
+pub(crate) use tools::{own_names, shows_core, visible_views};
 
 /// The handles that a request may use. One for the whole daemon.
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ pub(crate) struct Request {
     pub(crate) progress: Option<ProgressSender>,
     /// This host's failing calls (F43).
     pub(crate) repeats: Arc<Repeats>,
-    /// The list this host was given last (F38).
+    /// The lists this host was given last (F38).
     pub(crate) listed: Arc<Listed>,
 }
 
