@@ -157,6 +157,11 @@ pub const DEFS: &[Def] = &[
         "Progress notes of one call that may wait for a slow host; beyond it the newest wins.",
     ),
     live(
+        "call.log_queue",
+        count(0, 65_536),
+        "Log messages during one call that may wait for a slow host; beyond it new ones are dropped.",
+    ),
+    live(
         "call.repeat_memory",
         count(0, 65_536),
         "Failed calls remembered of each host, to tell it when it repeats one unchanged.",
@@ -195,6 +200,11 @@ pub const DEFS: &[Def] = &[
         time(NOW, HOUR),
         "A list that is not whole is read again for a tool that is missing in it, but not within \
          this time of the last reading.",
+    ),
+    live(
+        "upstream.listen_reopen_delay",
+        time(MS, HOUR),
+        "How long a listen stream that its server has ended rests before it is opened again.",
     ),
     live("upstream.list_parallel", count(1, 1000), "Servers started at once to read their lists."),
     live(
@@ -365,6 +375,11 @@ pub const DEFS: &[Def] = &[
         "host.list_changed_delay",
         time(NOW, HOUR),
         "Changes of a list are gathered this long before hosts are told.",
+    ),
+    live(
+        "host.log_rate",
+        count(0, 1_000_000),
+        "Log messages of servers that one host is sent in a second; more are dropped.",
     ),
     live("host.drain", time(NOW, HOUR), "How long hosts' calls may go on when the daemon stops."),
     // Hosts over HTTP.

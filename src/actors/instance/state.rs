@@ -163,6 +163,7 @@ impl InstanceState {
                 list: upstream.list,
                 list_max_pages: upstream.list_max_pages,
                 list_max_items: upstream.list_max_items,
+                listen_reopen: upstream.listen_reopen,
                 version_attempts: upstream.version_attempts,
                 ping: upstream.ping,
             },
@@ -248,9 +249,13 @@ impl InstanceState {
                     ring.note(&format!("[stdout] {line}"));
                 }
             }
-            UpstreamEvent::Log(_) => {
-                tracing::debug!(server = %self.args.def.key, instance = %self.args.id, "logged");
+            UpstreamEvent::Log(message) => {
+                if let Some(ring) = &self.stderr {
+                    ring.note(&message.line(self.args.settings.process.stderr_line_bytes));
+                }
             }
+            // Nobody listens yet.
+            UpstreamEvent::Watched { .. } | UpstreamEvent::Updated { .. } => {}
             UpstreamEvent::Wedged(limit) => self.close(format!(
                 "it did not answer a sign-of-life check within {} (setting {})",
                 limit.value, limit.setting,

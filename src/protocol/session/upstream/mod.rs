@@ -9,6 +9,7 @@
 mod calls;
 mod exchange;
 mod inbound;
+mod listen;
 mod listing;
 mod opening;
 mod types;
@@ -55,6 +56,10 @@ enum Asked {
     Initialize,
     ListPage(ListKind),
     Alive,
+    SetLevel,
+    Listen,
+    Subscribe,
+    Unsubscribe,
 }
 
 /// See the module.
@@ -70,6 +75,7 @@ pub struct UpstreamSession<S> {
     opening: opening::Opening,
     calls: calls::Calls,
     lists: listing::Lists,
+    listening: listen::Listening,
     inbound: inbound::Inbound,
 }
 
@@ -113,6 +119,7 @@ impl<S: CallSink> UpstreamSession<S> {
             asked: Vec::new(),
             calls: calls::Calls::default(),
             lists: listing::Lists::default(),
+            listening: listen::Listening::default(),
             inbound: inbound::Inbound::default(),
         }
     }
@@ -143,6 +150,7 @@ impl<S: CallSink> UpstreamSession<S> {
                 Timer::List => self.lists_over(now),
                 Timer::Ping => self.ping_over(),
                 Timer::Calls => self.expire_calls(now),
+                Timer::ListenReopen => self.listen_due(),
                 // The shim's.
                 Timer::ShimGrace => {}
             }
@@ -168,11 +176,12 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     /// Sends a request of our own. A modern one is to carry its envelope in `params` already.
-    fn ask(&mut self, what: Asked, method: &'static str, params: Option<RawJson>) {
+    fn ask(&mut self, what: Asked, method: &'static str, params: Option<RawJson>) -> u64 {
         let id = self.pending.take_id();
         self.asked.push((id, what));
-        let (id, method) = (Id::number(id), Method::known(method));
-        self.out.send(&Message::Request(Request { id, method, params }));
+        let method = Method::known(method);
+        self.out.send(&Message::Request(Request { id: Id::number(id), method, params }));
+        id
     }
 
     /// Whether a request for `what` has no answer yet.
@@ -195,6 +204,12 @@ impl<S: CallSink> UpstreamSession<S> {
             Asked::Discover => self.discover_answered(now, outcome),
             Asked::Initialize => self.initialize_answered(now, outcome),
             Asked::ListPage(kind) => self.page_answered(now, kind, outcome),
+            // One that refuses goes on logging as it likes; what is not wanted is not relayed.
+            Asked::SetLevel => {}
+            Asked::Listen => self.listen_answered(now, id, outcome),
+            Asked::Subscribe => self.subscribe_answered(id, outcome),
+            // Whatever it says: its updates are not passed on any more.
+            Asked::Unsubscribe => {}
             // Also an error is a sign of life (P-13).
             Asked::Alive => self.timers.clear(Timer::Ping),
         }
@@ -207,6 +222,7 @@ impl<S: CallSink> UpstreamSession<S> {
         self.timers.clear_all();
         self.asked.clear();
         self.calls.held.clear();
+        self.listening_ended();
         self.lists_ended(&why);
         self.phase = Phase::Ended(why);
     }

@@ -342,10 +342,14 @@ impl<S: CallSink> UpstreamSession<S> {
             }));
         }
         self.lists.declare(&settled.capabilities);
+        self.listening.declare(&settled.capabilities);
+        let logging = settled.capabilities.member("logging");
+        self.calls.logs = logging.is_some_and(|declared| !declared.is_null());
         self.out.event(UpstreamEvent::Settled(settled));
         self.calls.envelope = envelope(&self.config, revision);
         self.send_held(now);
         self.start_wanted_lists(now);
+        self.follow_wanted();
     }
 
     /// How the era became known, and what is to be remembered of it (U-17).
