@@ -238,6 +238,7 @@ impl InstanceState {
     fn event(&mut self, now: Instant, event: UpstreamEvent) {
         match event {
             UpstreamEvent::Settled(settled) => self.settled(now, settled),
+            UpstreamEvent::Renewed(_) => {}
             UpstreamEvent::OpenFailed(error) => self.open_failed(&error),
             UpstreamEvent::Listed(kind, read) => self.list_read(now, kind, read),
             // The session reads them again by itself; the catalog compares (F38).
