@@ -132,14 +132,14 @@ impl Pair {
             while let Some(output) = self.host.poll_output() {
                 quiet = false;
                 match output {
-                    HostOutput::Send(frame) => {
+                    HostOutput::Send { frame, .. } => {
                         if let Resolved::Other(frame) = self.pending.resolve(self.now, frame) {
                             self.upstream.handle_frame(self.now, &frame);
                         }
                     }
                     HostOutput::Event(HostEvent::Request(request)) => self.requests.push(request),
                     HostOutput::Event(HostEvent::Cancelled { key }) => self.cancelled.push(key),
-                    HostOutput::Event(_) => {}
+                    HostOutput::Event(_) | HostOutput::PostDone(_) => {}
                     HostOutput::Notice(notice) => self.notices.push(notice),
                 }
             }
@@ -295,7 +295,7 @@ fn f38_lists_in_every_revision() {
         let Some(UpstreamEvent::Listed(_, Ok(list))) = pair.events.pop() else { panic!("no list") };
         assert_eq!((list.items.len(), list.incomplete), (1, None));
 
-        pair.host.tools_changed(pair.now);
+        pair.host.host_note(pair.now, host::HostNote::Changed(ListKind::Tools));
         pair.pump();
         // A modern host hears of it on a listen stream only.
         assert_eq!(pair.requests.is_empty(), revision.is_modern());
