@@ -34,6 +34,7 @@ use crate::transport::autostart::StartLock;
 use crate::transport::clock;
 use crate::transport::environment::{self, Environment};
 use crate::transport::http::listen::{ListenLimits, listen};
+use crate::transport::http::net::{Net, NetSpec};
 use crate::transport::http::serve::ServeLimits;
 use crate::transport::link::LinkLimits;
 use crate::transport::socket::{self, RuntimeLock, SocketError};
@@ -147,12 +148,13 @@ fn build(
     let info = own_info();
     let shop = Shop {
         connect: Arc::new(Children { ledger: Some(ledger) }),
-        around: Arc::new(around),
+        around: Arc::new(around.clone()),
         info: info.clone(),
         events: events.clone(),
         eras: eras.clone(),
         catalog: catalog.clone(),
         alive: Alive::default(),
+        net: Net::new(NetSpec { environment: Some(around.clone()), ..NetSpec::default() }),
     };
     let upstreams = UpstreamsHandle::new(Arc::clone(settings), shop);
     let settings = SettingsHandle::new(SettingsArgs {

@@ -5,12 +5,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
-use super::connect::Connected;
+use http::{HeaderMap, HeaderValue};
+
+use super::connect::Reached;
 use super::{Fault, Shop};
 use crate::protocol::session::Limit;
 use crate::settings::references::{Reference, expand, references};
+use crate::settings::servers::{check_header, check_url};
 use crate::settings::{Scope, ServerDef, Settings};
 use crate::transport::environment::Environment;
+use crate::transport::http::client::{ClientLimits, ClientSpec, HttpClient};
 use crate::transport::link::LinkLimits;
 use crate::transport::stdio::child::{SpawnError, SpawnSpec};
 use crate::transport::stdio::ring::RingLimits;
@@ -70,10 +74,15 @@ pub(super) async fn start(
     def: &ServerDef,
     project: Option<&Path>,
     settings: &Settings,
-) -> Result<Connected, NotStarted> {
+) -> Result<Reached, NotStarted> {
     let limit = settings.process.spawn;
-    let prepared = tokio::time::timeout(limit, prepare(&*shop.around, def, project, settings));
-    let spec = prepared.await.map_err(|_| {
+    let prepared = tokio::time::timeout(limit, async {
+        match &def.url {
+            Some(url) => prepare_client(shop, def, url, settings).await.map(Prepared::Client),
+            None => prepare(&*shop.around, def, project, settings).await.map(Prepared::Process),
+        }
+    });
+    let prepared = prepared.await.map_err(|_| {
         let limit = Limit::time("process.spawn_timeout", limit);
         NotStarted {
             text: format!(
@@ -84,9 +93,57 @@ pub(super) async fn start(
             fault: Fault::Passing,
         }
     })??;
-    shop.connect
-        .connect(&spec)
-        .map_err(|error| NotStarted { fault: fault(&error, &spec), text: error.to_string() })
+    match prepared {
+        Prepared::Process(spec) => shop
+            .connect
+            .connect(&spec)
+            .map(Reached::Process)
+            .map_err(|error| NotStarted { fault: fault(&error, &spec), text: error.to_string() }),
+        Prepared::Client(spec) => HttpClient::new(spec)
+            .map(Reached::Http)
+            .map_err(|error| NotStarted::mistake(error.to_string())),
+    }
+}
+
+/// What a definition comes to once its references are replaced.
+enum Prepared {
+    Process(SpawnSpec),
+    Client(ClientSpec),
+}
+
+/// The client of the remote server that `def` describes.
+async fn prepare_client(
+    shop: &Shop,
+    def: &ServerDef,
+    url: &str,
+    settings: &Settings,
+) -> Result<ClientSpec, NotStarted> {
+    let around = &*shop.around;
+    let url = expanded(around, "url", url).await?;
+    let url = check_url(&url).map_err(|why| NotStarted::mistake(format!("`url`: {why}")))?;
+    let mut headers = HeaderMap::new();
+    for (name, text) in &def.headers {
+        let what = format!("headers.{name}");
+        let value = expanded(around, &what, text).await?;
+        let name = check_header(name);
+        let name = name.map_err(|why| NotStarted::mistake(format!("`{what}`: {why}")))?;
+        let mut value = HeaderValue::try_from(value).map_err(|_| {
+            NotStarted::mistake(format!("`{what}`: a header's value is one line of plain text"))
+        })?;
+        // Tokens are written here as well as in `auth`.
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    let limits = ClientLimits {
+        connect: settings.process.spawn,
+        redirects: 0,
+        error_body: settings.process.stderr_line_bytes,
+        max_frame: settings.link.max_frame,
+        idle: settings.pool.idle,
+        idle_connections: settings.pool.in_flight,
+        keepalive: settings.upstream.ping,
+    };
+    Ok(ClientSpec { url, headers, limits, net: shop.net.clone() })
 }
 
 /// Whom a failed start concerns: what is looked for in the folder where it runs depends on whose
