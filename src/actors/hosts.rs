@@ -4,6 +4,10 @@
 //! shim dials again). Owns the connection limit and tells hosts when the list they see has changed.
 //! Ends with the daemon, after its hosts have drained or `host.drain` has passed.
 
+pub mod door;
+mod gate;
+mod token;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::value::{Choice, Kind};
+use super::value::{Choice, Form, Kind};
 
 /// One setting.
 #[derive(Debug, PartialEq, Eq)]
@@ -332,6 +332,70 @@ pub const DEFS: &[Def] = &[
         "Changes of a list are gathered this long before hosts are told.",
     ),
     live("host.drain", time(NOW, HOUR), "How long hosts' calls may go on when the daemon stops."),
+    // Hosts over HTTP.
+    live(
+        "http.listen",
+        Kind::Text(Form::Listen),
+        "The address and port where hosts reach mcpx over HTTP, under /mcp; empty or \"off\" means nowhere. \
+         Port 0 takes one that is free.",
+    ),
+    live(
+        "http.token",
+        Kind::Secret,
+        "What hosts over HTTP show as their bearer token. Without it one is made at the first start \
+         and kept in the state folder; `mcpx status --http` shows it. Given here, it also opens the \
+         control API under /v1 to whoever has it.",
+    ),
+    live(
+        "http.open",
+        Kind::Switch,
+        "Whether hosts over HTTP need no token: every program of this machine may then use every \
+         server. Only together with a loopback address.",
+    ),
+    live(
+        "http.allowed_hosts",
+        Kind::List(Form::Host),
+        "Further names under which mcpx is reached over HTTP, beside those of this machine; a request \
+         for any other is refused, because a web page may have made it.",
+    ),
+    live(
+        "http.allowed_origins",
+        Kind::List(Form::Origin),
+        "Further web pages that may speak to mcpx, beside those of this machine, by their origin.",
+    ),
+    restart("http.max_connections", count(1, 1_000_000), "Connections of hosts over HTTP at once."),
+    restart("http.max_body", size(KIB, GIB), "Longest body of a request over HTTP."),
+    restart(
+        "http.body_budget",
+        size(KIB, GIB),
+        "Bytes of all bodies of requests over HTTP that are read or worked on; more are refused.",
+    ),
+    restart(
+        "http.max_header_bytes",
+        size(KIB, MIB),
+        "Longest head of a request over HTTP: its first line and all headers together.",
+    ),
+    restart(
+        "http.header_timeout",
+        time(MS, HOUR),
+        "How long a connection over HTTP may take over the head of its next request, and then over \
+         its body.",
+    ),
+    restart(
+        "http.write_timeout",
+        time(MS, HOUR),
+        "A host over HTTP that takes nothing of its answer for this long is given up.",
+    ),
+    restart(
+        "http.linger",
+        time(NOW, MINUTE),
+        "How long the rest of a refused request is read and thrown away, so that the refusal arrives.",
+    ),
+    live(
+        "transport.sse_keep_alive",
+        time(MS, HOUR),
+        "A stream of events that was silent for this long sends a comment, as a sign of life.",
+    ),
     // The shim.
     live(
         "shim.autostart",
@@ -452,6 +516,7 @@ mod tests {
             ("plumbing.stdioDrainGrace", "plumbing.stdio_drain_grace"),
             ("plumbing.restartBackoffStep", "plumbing.restart_backoff_step"),
             ("plumbing.restartBackoffMax", "plumbing.restart_backoff_max"),
+            ("transport.sseKeepAlive", "transport.sse_keep_alive"),
         ] {
             assert_eq!(find(alias).map(|def| def.key), Some(key));
         }

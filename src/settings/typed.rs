@@ -1,6 +1,7 @@
 //! Settings as the rest of the program receives them: one narrow struct for each need.
 
 use std::cell::RefCell;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::layers::Resolved;
 use super::servers::{ExposeMode, ServerDef, preference_of_word};
-use super::value::Value;
+use super::value::{Secret, Value};
+use crate::protocol::http_rules::origin::{Authority, Origin};
 use crate::protocol::session::probe::Preference;
 
 /// Everything that is in force, resolved and checked. Immutable; a change makes a new one.
@@ -20,6 +22,8 @@ pub struct Settings {
     pub link: LinkSettings,
     /// Host connections.
     pub host: HostSettings,
+    /// Hosts over HTTP.
+    pub http: HttpSettings,
     /// Calls.
     pub call: CallSettings,
     /// Openings and lists.
@@ -66,6 +70,37 @@ pub struct HostSettings {
     pub list_changed_delay: Duration,
     /// `host.drain`: how long hosts' requests may go on when the daemon stops.
     pub drain: Duration,
+}
+
+/// Hosts over HTTP: the listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpSettings {
+    /// `http.listen`; `None` means that nothing listens.
+    pub listen: Option<SocketAddr>,
+    /// `http.token`, references unexpanded; `None` where it is not given.
+    pub token: Option<Secret>,
+    /// `http.open`: no token is asked for.
+    pub open: bool,
+    /// `http.allowed_hosts`.
+    pub allowed_hosts: Vec<Authority>,
+    /// `http.allowed_origins`.
+    pub allowed_origins: Vec<Origin>,
+    /// `http.max_connections`.
+    pub max_connections: usize,
+    /// `http.max_body` in bytes.
+    pub max_body: usize,
+    /// `http.body_budget` in bytes.
+    pub body_budget: usize,
+    /// `http.max_header_bytes`.
+    pub max_header_bytes: usize,
+    /// `http.header_timeout`: for a request's head, and again for its body.
+    pub header_timeout: Duration,
+    /// `http.write_timeout`: for a peer that takes nothing.
+    pub write_timeout: Duration,
+    /// `http.linger`: for the rest of a refused request.
+    pub linger: Duration,
+    /// `transport.sse_keep_alive`: silence of a stream before a comment goes out.
+    pub sse_keep_alive: Duration,
 }
 
 /// Calls.
@@ -259,6 +294,7 @@ impl Settings {
             servers: Vec::new(),
             link: v.link(),
             host: v.host(),
+            http: v.http(),
             call: v.call(),
             upstream: v.upstream(),
             pool: v.pool(),
@@ -286,7 +322,7 @@ struct Values<'a> {
 impl Values<'_> {
     fn value(&self, key: &'static str) -> Option<Value> {
         self.read.borrow_mut().push(key);
-        self.resolved.get(key).map(|in_force| in_force.value)
+        self.resolved.get(key).map(|in_force| in_force.value.clone())
     }
 
     #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
@@ -346,6 +382,51 @@ impl Values<'_> {
             progress_burst: self.count("host.progress_burst"),
             list_changed_delay: self.time("host.list_changed_delay"),
             drain: self.time("host.drain"),
+        }
+    }
+
+    #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
+    fn text(&self, key: &'static str) -> Arc<str> {
+        match self.value(key) {
+            Some(Value::Text(text)) => text,
+            other => panic!("`{key}` is a text of the settings table, not {other:?}"),
+        }
+    }
+
+    #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
+    fn secret(&self, key: &'static str) -> Option<Secret> {
+        match self.value(key) {
+            Some(Value::Secret(secret)) => {
+                Some(secret).filter(|secret| !secret.written().is_empty())
+            }
+            other => panic!("`{key}` is a secret of the settings table, not {other:?}"),
+        }
+    }
+
+    /// Each was checked by its form when it was read.
+    #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
+    fn list<T>(&self, key: &'static str, parse: impl Fn(&str) -> Option<T>) -> Vec<T> {
+        match self.value(key) {
+            Some(Value::List(texts)) => texts.iter().filter_map(|text| parse(text)).collect(),
+            other => panic!("`{key}` is a list of the settings table, not {other:?}"),
+        }
+    }
+
+    fn http(&self) -> HttpSettings {
+        HttpSettings {
+            listen: self.text("http.listen").parse().ok(),
+            token: self.secret("http.token"),
+            open: self.switch("http.open"),
+            allowed_hosts: self.list("http.allowed_hosts", Authority::parse),
+            allowed_origins: self.list("http.allowed_origins", Origin::parse),
+            max_connections: self.count("http.max_connections"),
+            max_body: self.count("http.max_body"),
+            body_budget: self.count("http.body_budget"),
+            max_header_bytes: self.count("http.max_header_bytes"),
+            header_timeout: self.time("http.header_timeout"),
+            write_timeout: self.time("http.write_timeout"),
+            linger: self.time("http.linger"),
+            sse_keep_alive: self.time("transport.sse_keep_alive"),
         }
     }
 
@@ -474,6 +555,7 @@ mod tests {
         assert!(settings.link.write_queue >= settings.pool.in_flight);
         assert!(settings.link.write_queue >= settings.host.max_in_flight);
         assert!(settings.daemon.control_bodies >= settings.daemon.control_body);
+        assert!(settings.http.body_budget >= settings.http.max_body);
         assert!(settings.daemon.control_connections > settings.host.max_connections);
         let ladder = settings.process.drain + settings.process.term;
         assert!(settings.daemon.stop > settings.host.drain + ladder);

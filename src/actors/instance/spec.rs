@@ -220,7 +220,11 @@ fn folder(def: &ServerDef, project: Option<&Path>, cwd: Option<&str>, home: &Pat
 }
 
 /// The text with its references replaced, in one pass.
-async fn expanded(around: &dyn Surroundings, what: &str, text: &str) -> Result<String, NotStarted> {
+pub(crate) async fn expanded(
+    around: &dyn Surroundings,
+    what: &str,
+    text: &str,
+) -> Result<String, NotStarted> {
     let mut values = Vec::new();
     for reference in references(text) {
         values.push(looked_up(around, reference).await);

@@ -42,7 +42,7 @@ pub fn shown(uri: &Uri) -> String {
     format!("{scheme}://{authority}{}{query}", uri.path())
 }
 
-/// What `reference` means in an answer from `base`; `None` where it is none.
+/// What `reference` means in an answer from `base`; `None` where it is no address of HTTP.
 pub fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
     let reference = reference.trim();
     let reference = reference.split_once('#').map_or(reference, |(before, _)| before);
@@ -70,7 +70,7 @@ pub fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
         let query = query.map(|query| format!("?{query}")).unwrap_or_default();
         format!("{scheme}://{authority}{}{query}", without_dots(&whole))
     };
-    text.parse().ok().filter(|uri: &Uri| uri.authority().is_some())
+    text.parse().ok().filter(|uri| Origin::of(uri).is_some())
 }
 
 /// A path with its `.` and `..` segments worked in.
