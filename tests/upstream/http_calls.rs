@@ -78,7 +78,7 @@ async fn u31_cancelling() {
             host.start_call(7, "up_echo", json!({})).await;
             let call = server.taken().await;
             if streaming {
-                call.reply(Reply::sse().chunk(": hello\n\n").open());
+                call.reply(Reply::sse().chunk(": hello\n\n"));
             }
             host.cancel(7).await;
             if revision == "2026-07-28" {
@@ -125,14 +125,17 @@ async fn u39_a_call_is_resumed() {
     let (_daemon, mut host) = front(&server, "").await;
     host.start_call(7, "up_echo", json!({})).await;
     let call = server.taken().await;
+    let asked = call.request.clone();
     call.reply(Reply::sse().chunk("id: e1\nretry: 200\ndata:\n\n").end());
+    // Its connection serves other requests from here on.
+    drop(call);
     let began = std::time::Instant::now();
     let get = server.taken().await;
     assert!(began.elapsed() >= Duration::from_millis(190), "{:?}", began.elapsed());
     assert_eq!(get.request.header("last-event-id").as_deref(), Some("e1"));
     assert_eq!(get.request.session().as_deref(), Some(answers::SESSION));
     assert_eq!(get.request.header("mcp-protocol-version").as_deref(), Some("2025-11-25"));
-    get.reply(Reply::sse().event_id("e2", &answer(&call.request, "resumed")).end());
+    get.reply(Reply::sse().event_id("e2", &answer(&asked, "resumed")).end());
     assert_eq!(text_of(&host.expect_response(7).await), "resumed");
     assert_eq!(count(&server, "tools/call"), 1);
 }
@@ -278,10 +281,11 @@ async fn u38_the_standalone_stream() {
     })
     .await;
     let (_daemon, mut host) = front(&server, "").await;
-    let get = server.taken().await;
-    assert_eq!(get.request.header("accept").is_some_and(|a| a.contains("text/event-stream")), true);
-    // Its head has not come, and calls go on.
     assert_eq!(text_of(&host.call("up_echo", json!({ "text": "x" })).await), "x");
+    let get = server.taken().await;
+    assert_eq!(get.request.header("accept").as_deref(), Some("text/event-stream"));
+    // Its head has not come, and calls go on.
+    assert_eq!(text_of(&host.call("up_echo", json!({ "text": "y" })).await), "y");
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
     let lists = count(&server, "tools/list");
     get.reply(Reply::sse().event(&changed).open());
@@ -298,8 +302,9 @@ async fn an_answer_on_the_standalone_stream() {
     })
     .await;
     let (_daemon, mut host) = front(&server, "").await;
+    host.list_tools().await;
     let get = server.taken().await;
-    get.reply(Reply::sse().open());
+    get.reply(Reply::sse());
     host.start_call(7, "up_echo", json!({})).await;
     let call = server.nth("tools/call", 1).await;
     get.event(&answer(&call, "late"));
@@ -315,7 +320,7 @@ async fn u46_answers_are_posted() {
     host.start_call(7, "up_echo", json!({})).await;
     let call = server.taken().await;
     let ping = json!({ "jsonrpc": "2.0", "id": "p1", "method": "ping" });
-    call.reply(Reply::sse().event(&ping).open());
+    call.reply(Reply::sse().event(&ping));
     let posted = server
         .until("the answer", |all| all.iter().find(|request| request.json()["id"] == "p1").cloned())
         .await;

@@ -9,6 +9,9 @@ use crate::setup::{failed, reason};
 use crate::support::raw_host::text_of;
 use crate::support::scripted_http::{Reply, ScriptedHttp, answers};
 
+/// Core tools beside those of `up`, which cannot be listed here.
+const BOTH: &str = "expose.mode = \"both\"";
+
 /// U-20, U-21, U-38: every revision serves calls, with its own headers.
 #[tokio::test]
 async fn u20_u21_every_revision_over_http() {
@@ -112,7 +115,7 @@ async fn f24_errors_are_told_and_leave_no_record() {
     for (status, words) in [(401, "`auth`"), (403, "`auth`"), (500, "HTTP 500"), (503, "HTTP 503")]
     {
         let server = ScriptedHttp::start(move |_| Reply::text(status, "text/plain", "oh no")).await;
-        let (daemon, mut host) = front(&server, "").await;
+        let (daemon, mut host) = front(&server, BOTH).await;
         let answer = crate::setup::call(&mut host, "up", "echo", json!({})).await;
         let text = answer.to_string();
         assert!(text.contains(words) && text.contains("oh no"), "{text}");
@@ -122,7 +125,7 @@ async fn f24_errors_are_told_and_leave_no_record() {
     }
     let server =
         ScriptedHttp::start(|request| refusal(400, &error(request, -32021, "needs roots"))).await;
-    let (_daemon, mut host) = front(&server, "").await;
+    let (_daemon, mut host) = front(&server, BOTH).await;
     let answer = crate::setup::call(&mut host, "up", "echo", json!({})).await;
     assert!(answer.to_string().contains("needs roots"), "{answer}");
     assert_eq!(count(&server, "initialize"), 0);
@@ -135,7 +138,8 @@ async fn u11_an_address_where_nobody_listens() {
     let addr = server.addr();
     drop(server);
     let gone = ScriptedHttp::start(answers::modern).await;
-    let more = format!("---\ntransport = \"http\"\n\n[servers.lost]\nurl = \"http://{addr}/mcp\"");
+    let more =
+        format!("{BOTH}\n---\ntransport = \"http\"\n\n[servers.lost]\nurl = \"http://{addr}/mcp\"");
     let (daemon, mut host) = front(&gone, &more).await;
     let answer = crate::setup::call(&mut host, "lost", "echo", json!({})).await;
     assert!(failed(&answer), "{answer}");
@@ -164,7 +168,7 @@ async fn u17_the_era_is_remembered() {
 #[tokio::test]
 async fn f26_an_unknown_counter_offer() {
     let server = ScriptedHttp::start(|request| answers::legacy(request, "1999-01-01")).await;
-    let (_daemon, mut host) = front(&server, "").await;
+    let (_daemon, mut host) = front(&server, BOTH).await;
     let answer = crate::setup::call(&mut host, "up", "echo", json!({})).await;
     assert!(answer.to_string().contains("1999-01-01"), "{answer}");
     assert_eq!(count(&server, "notifications/initialized"), 0);
@@ -175,7 +179,7 @@ async fn f26_an_unknown_counter_offer() {
 async fn f21_a_login_page_is_named() {
     let page = "<html><head><title>Sign in please</title></head></html>";
     let server = ScriptedHttp::start(move |_| Reply::text(200, "text/html", page)).await;
-    let (_daemon, mut host) = front(&server, "").await;
+    let (_daemon, mut host) = front(&server, BOTH).await;
     let answer = crate::setup::call(&mut host, "up", "echo", json!({})).await;
     assert!(answer.to_string().contains("Sign in please"), "{answer}");
 }
