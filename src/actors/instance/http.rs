@@ -92,7 +92,9 @@ impl InstanceState {
     pub(super) fn renewed(&mut self, now: Instant, settled: Settled) {
         let id = self.args.id;
         self.tell_pool(PoolMsg::Renewed { id, settled: Arc::new(settled) });
-        self.read_tools(now);
+        for kind in self.args.read_lists.clone() {
+            self.read_list(now, kind);
+        }
     }
 
     /// Neither opening is known at the address.

@@ -5,16 +5,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
-use http::{HeaderMap, HeaderValue};
-
 use super::connect::Reached;
-use super::{Fault, Shop};
+use super::{Fault, Shop, client};
 use crate::protocol::session::Limit;
 use crate::settings::references::{Reference, expand, references};
-use crate::settings::servers::{check_header, check_url};
-use crate::settings::{Scope, ServerDef, Settings};
+use crate::settings::{AuthDef, Scope, ServerDef, Settings};
 use crate::transport::environment::Environment;
-use crate::transport::http::client::{ClientLimits, ClientSpec, HttpClient};
+use crate::transport::http::client::{ClientSpec, HttpClient};
 use crate::transport::link::LinkLimits;
 use crate::transport::stdio::child::{SpawnError, SpawnSpec};
 use crate::transport::stdio::ring::RingLimits;
@@ -63,7 +60,7 @@ pub struct NotStarted {
 
 impl NotStarted {
     /// A mistake in the configuration, or something it refers to that is missing.
-    fn mistake(text: impl Into<String>) -> Self {
+    pub(super) fn mistake(text: impl Into<String>) -> Self {
         Self { text: text.into(), fault: Fault::Everybodys }
     }
 }
@@ -77,9 +74,11 @@ pub(super) async fn start(
 ) -> Result<Reached, NotStarted> {
     let limit = settings.process.spawn;
     let prepared = tokio::time::timeout(limit, async {
-        match &def.url {
-            Some(url) => prepare_client(shop, def, url, settings).await.map(Prepared::Client),
-            None => prepare(&*shop.around, def, project, settings).await.map(Prepared::Process),
+        let around = &*shop.around;
+        if def.is_remote() {
+            client::prepare(around, &shop.net, def, settings).await.map(Prepared::Client)
+        } else {
+            prepare(around, def, project, settings).await.map(Prepared::Process)
         }
     });
     let prepared = prepared.await.map_err(|_| {
@@ -109,41 +108,6 @@ pub(super) async fn start(
 enum Prepared {
     Process(SpawnSpec),
     Client(ClientSpec),
-}
-
-/// The client of the remote server that `def` describes.
-async fn prepare_client(
-    shop: &Shop,
-    def: &ServerDef,
-    url: &str,
-    settings: &Settings,
-) -> Result<ClientSpec, NotStarted> {
-    let around = &*shop.around;
-    let url = expanded(around, "url", url).await?;
-    let url = check_url(&url).map_err(|why| NotStarted::mistake(format!("`url`: {why}")))?;
-    let mut headers = HeaderMap::new();
-    for (name, text) in &def.headers {
-        let what = format!("headers.{name}");
-        let value = expanded(around, &what, text).await?;
-        let name = check_header(name);
-        let name = name.map_err(|why| NotStarted::mistake(format!("`{what}`: {why}")))?;
-        let mut value = HeaderValue::try_from(value).map_err(|_| {
-            NotStarted::mistake(format!("`{what}`: a header's value is one line of plain text"))
-        })?;
-        // Tokens are written here as well as in `auth`.
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
-    let limits = ClientLimits {
-        connect: settings.process.spawn,
-        redirects: 0,
-        error_body: settings.process.stderr_line_bytes,
-        max_frame: settings.link.max_frame,
-        idle: settings.pool.idle,
-        idle_connections: settings.pool.in_flight,
-        keepalive: settings.upstream.ping,
-    };
-    Ok(ClientSpec { url, headers, limits, net: shop.net.clone() })
 }
 
 /// Whom a failed start concerns: what is looked for in the folder where it runs depends on whose
@@ -177,8 +141,10 @@ async fn prepare(
     let mut env = around.base().await;
     for (name, text) in &def.env {
         let value = expanded(around, &format!("env.{name}"), text).await?;
-        env.retain(|(known, _)| known != name.as_str());
-        env.push((name.into(), value.into()));
+        set(&mut env, name, value);
+    }
+    if let Some(AuthDef::Env { name, value }) = &def.auth {
+        set(&mut env, name, expanded(around, "auth.value", value).await?);
     }
     let cwd = match &def.cwd {
         Some(text) => Some(expanded(around, "cwd", text).await?),
@@ -204,6 +170,11 @@ async fn prepare(
             bytes: settings.process.stderr_bytes,
         },
     })
+}
+
+fn set(env: &mut Vec<(OsString, OsString)>, name: &str, value: String) {
+    env.retain(|(known, _)| known != name);
+    env.push((name.into(), value.into()));
 }
 
 /// Where it runs: relative to the project of its caller; what everybody shares, to the folder of the

@@ -2,6 +2,7 @@
 //! remote servers. Routes and meaning belong to the actors.
 
 pub mod address;
+pub mod auth;
 pub mod body;
 pub mod client;
 pub mod control_call;

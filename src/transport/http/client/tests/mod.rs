@@ -145,6 +145,7 @@ fn client(url: &str, net: NetSpec) -> HttpClient {
     token.set_sensitive(true);
     HttpClient::new(ClientSpec {
         url: url.parse().unwrap(),
+        query: None,
         headers: [(AUTHORIZATION, token)].into_iter().collect(),
         limits: LIMITS,
         net: Net::new(net),
