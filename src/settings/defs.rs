@@ -212,6 +212,32 @@ pub const DEFS: &[Def] = &[
         time(MS, HOUR),
         "A server that does not answer a sign-of-life request within this time is restarted.",
     ),
+    live(
+        "upstream.sse_reconnect_delay",
+        time(MS, HOUR),
+        "The rest before an event stream that broke off is opened again, where the server names none; \
+         longer each time that nothing came of it.",
+    ),
+    live(
+        "upstream.sse_reconnect_attempts",
+        count(0, 1000),
+        "How often in a row an event stream is opened again without anything coming of it.",
+    ),
+    live(
+        "upstream.sse_poll_interval",
+        time(MS, WEEK),
+        "How often a session's own event stream is tried after those attempts.",
+    ),
+    live(
+        "upstream.sse_linger",
+        time(MS, HOUR),
+        "How long an HTTP server may leave an answer open when nothing more is expected in it.",
+    ),
+    live(
+        "upstream.end_timeout",
+        time(NOW, MINUTE),
+        "How long an HTTP server has to take the end of its session.",
+    ),
     // Remote servers.
     live(
         "upstream.connect_timeout",
