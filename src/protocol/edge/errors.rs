@@ -47,7 +47,8 @@ mod tests {
     use super::*;
 
     fn code(revision: Revision, code: i64) -> i64 {
-        downgrade(revision, &RpcError { code, message: String::new(), data: None }).code
+        downgrade(revision, &RpcError { code, message: String::new(), data: None, relayed: true })
+            .code
     }
 
     #[test]
@@ -63,7 +64,8 @@ mod tests {
     #[test]
     fn u28_not_found_is_typed() {
         let lifted = |revision: Revision, method, number| {
-            let error = RpcError { code: number, message: String::new(), data: None };
+            let error =
+                RpcError { code: number, message: String::new(), data: None, relayed: false };
             lift(revision, method, error).code
         };
         for revision in Revision::ALL {
