@@ -25,6 +25,7 @@ mod names;
 mod ping;
 mod progress;
 mod prompts;
+mod read_tool;
 mod resources;
 mod results;
 mod tools;

@@ -7,6 +7,7 @@ mod arguments;
 mod call_tool;
 mod completion;
 mod core_tools;
+mod excerpt;
 mod listed;
 mod namespaces;
 mod nearest;
@@ -14,8 +15,10 @@ mod offers;
 mod op_tools;
 mod outcome;
 mod prompts;
+mod read_tool;
 mod repeats;
 mod resources;
+mod resources_tool;
 mod status;
 mod tools;
 
