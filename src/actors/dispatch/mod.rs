@@ -37,7 +37,9 @@ use crate::settings::Settings;
 pub(crate) use core_tools::instructions;
 pub(crate) use listed::{Listed, Views};
 pub(crate) use outcome::{Told, answer_outcome};
+pub(crate) use prompts::get_from as get_prompt;
 pub(crate) use repeats::Repeats;
+pub(crate) use resources::{Wanted, read_address};
 pub(crate) use tools::{own_names, shows_core, visible_views};
 
 /// The handles that a request may use. One for the whole daemon.
