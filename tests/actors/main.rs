@@ -15,6 +15,7 @@ mod catalog;
 mod faults;
 mod lists;
 mod memory;
+mod offers;
 mod pools;
 mod processes;
 mod stage;

@@ -16,6 +16,7 @@ mod demo;
 mod environment;
 mod first_run;
 mod gap;
+mod offers;
 mod orphans;
 mod parity;
 mod pool;
