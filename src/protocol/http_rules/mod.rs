@@ -2,3 +2,4 @@
 //! refuse. Nothing here knows a socket; `http` lends its types and no more.
 
 pub mod headers;
+pub mod param_headers;
