@@ -7,5 +7,7 @@ mod support;
 
 mod daemon_tests;
 mod fakemcp_tests;
+mod raw_http_tests;
 mod schema_tests;
+mod scripted_http_tests;
 mod self_tests;

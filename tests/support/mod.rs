@@ -33,5 +33,7 @@ pub mod http;
 pub mod lenient;
 pub mod procs;
 pub mod raw_host;
+pub mod raw_http;
 pub mod revisions;
 pub mod schema;
+pub mod scripted_http;
