@@ -136,6 +136,9 @@ async fn wait_for_route(
             }
         };
         *stage = Stage::Permit;
+        if let Some(leased) = leased_now(&route) {
+            return Ok(Some(leased));
+        }
         if !crowd_told && server.def.max > 1 {
             crowd_told = true;
             server.pool.crowded(key, &want.caller);
