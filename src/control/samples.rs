@@ -190,6 +190,7 @@ fn protocol() -> t::ProtocolAnswer {
                 source: EraSource::Probe,
                 transport: None,
             }),
+            legacy_lane: Some(text("shared")),
         }],
     }
 }
