@@ -243,6 +243,7 @@ impl InstanceState {
     fn event(&mut self, now: Instant, event: UpstreamEvent) {
         match event {
             UpstreamEvent::Settled(settled) => self.settled(now, settled),
+            UpstreamEvent::Renewed(_) => {}
             UpstreamEvent::OpenFailed(error) => self.open_failed(&error),
             // Read after a change, and not what the catalog shows: see `Lane::Legacy`, P-18.
             UpstreamEvent::Listed(..) if self.args.key.lane == Lane::Legacy => {}

@@ -37,6 +37,10 @@ timers! {
     /// was armed; activity since may have moved it, so that firing early is normal and costs one
     /// scan. The total limit of a call is the other setting behind it.
     Calls = "call.idle_timeout";
+    /// The end of a rest, after which an event stream is opened again (U-39).
+    Reconnect = "upstream.sse_reconnect_delay";
+    /// A look at event streams whose request may be answered.
+    Streams = "upstream.sse_linger";
     /// The daemon's return; past it the shim answers what it has held back (F47).
     ShimGrace = "shim.grace";
 }

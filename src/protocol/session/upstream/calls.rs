@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::http::Kept;
 use super::opening::bare_params;
 use super::{Asked, Call, Phase, UpstreamEvent, UpstreamSession};
 use crate::protocol::edge::{self, keys};
@@ -32,6 +33,8 @@ pub(super) struct Held {
     method: Method,
     params: RawJson,
     wants_progress: bool,
+    /// It has met the end of a session once and is not sent a third time (U-40).
+    pub last: bool,
 }
 
 #[derive(Serialize)]
@@ -64,7 +67,7 @@ impl<S: CallSink> UpstreamSession<S> {
             frame: open.then_some(self.out.frames + 1),
         };
         self.pending.insert(id, entry);
-        let held = Held { id, method, params, wants_progress };
+        let held = Held { id, method, params, wants_progress, last: false };
         if open {
             self.send_call(held);
         } else {
@@ -86,9 +89,10 @@ impl<S: CallSink> UpstreamSession<S> {
     /// that tokens of different hosts cannot meet (F15, F37).
     fn send_call(&mut self, held: Held) {
         let Some(revision) = self.revision() else { return };
-        let Held { id, method, params, wants_progress } = held;
+        let Held { id, method, params, wants_progress, last } = &held;
+        let (id, last) = (*id, *last);
         let with_token;
-        let meta = if wants_progress {
+        let meta = if *wants_progress {
             let token = (keys::PROGRESS_TOKEN, RawJson::write(&id));
             with_token = std::iter::once(token)
                 .chain(self.calls.envelope.iter().cloned())
@@ -97,8 +101,10 @@ impl<S: CallSink> UpstreamSession<S> {
         } else {
             self.calls.envelope.as_slice()
         };
-        let params = Some(edge::downgrade_params(revision, &method, &params, meta));
-        self.out.send(&Message::Request(Request { id: Id::number(id), method, params }));
+        let params = Some(edge::downgrade_params(revision, method, params, meta));
+        let request = Request { id: Id::number(id), method: method.clone(), params };
+        let kept = if last { Kept::Nothing } else { Kept::Call(held) };
+        self.send_request(id, request, kept);
     }
 
     /// The caller gave up: forgets the call, whose sink is dropped, and tells the upstream as its
@@ -107,15 +113,15 @@ impl<S: CallSink> UpstreamSession<S> {
         let Some(entry) = self.pending.remove(id) else { return };
         self.calls.held.retain(|held| held.id != id);
         if entry.frame.is_some() {
-            self.send_cancelled(id, reason);
+            self.withdraw(id, reason);
         }
     }
 
-    /// On stdio both eras want the notification, with the id that the upstream knows (U-31).
+    /// The notification, with the id that the upstream knows (U-31).
     pub(super) fn send_cancelled(&mut self, id: u64, reason: &str) {
         let params = RawJson::write(&Cancelled { request_id: id, reason });
         let method = Method::known("notifications/cancelled");
-        self.out.send(&Message::Notification(Notification { method, params: Some(params) }));
+        self.send(&Message::Notification(Notification { method, params: Some(params) }));
     }
 
     /// Ends the calls whose limit has struck. A call that was silent for its idle limit is also a
@@ -128,7 +134,18 @@ impl<S: CallSink> UpstreamSession<S> {
             let limit = struck.limit(&entry.limits);
             if entry.frame.is_some() {
                 silent |= struck == Struck::Idle;
-                self.send_cancelled(id, &format!("{} ({}) passed", limit.setting, limit.value));
+                // Where nothing was promised that is the reason, and no word can reach it.
+                if self.accepted_only(id) {
+                    let text = format!(
+                        "it accepted the request with HTTP 202, which promises no answer, and none \
+                         came within {} (setting {})",
+                        limit.value, limit.setting
+                    );
+                    self.withdraw(id, "no answer came");
+                    entry.sink.done(Answer::Invalid(text));
+                    continue;
+                }
+                self.withdraw(id, &format!("{} ({}) passed", limit.setting, limit.value));
             }
             self.calls.held.retain(|held| held.id != id);
             entry.sink.done(Answer::TimedOut(limit));

@@ -281,7 +281,7 @@ impl<S: CallSink> UpstreamSession<S> {
         let page = self.asked.iter().find(|(_, asked)| *asked == Asked::ListPage(kind));
         if let Some(id) = page.map(|(id, _)| *id) {
             self.forget(Asked::ListPage(kind));
-            self.send_cancelled(id, "the list took too long");
+            self.withdraw(id, "the list took too long");
         }
         let limit = Limit::time(Timer::List.setting(), self.config.timings.list);
         let why = format!(

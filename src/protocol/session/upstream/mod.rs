@@ -8,6 +8,7 @@
 
 mod calls;
 mod exchange;
+mod http;
 mod inbound;
 mod listing;
 mod opening;
@@ -71,6 +72,8 @@ pub struct UpstreamSession<S> {
     calls: calls::Calls,
     lists: listing::Lists,
     inbound: inbound::Inbound,
+    /// Set where the upstream is reached over Streamable HTTP.
+    http: Option<Box<http::Http>>,
 }
 
 /// Outputs in order, and how many frames were among them: the owner executes them in order with one
@@ -105,6 +108,7 @@ impl<S: CallSink> UpstreamSession<S> {
     pub fn new(config: UpstreamConfig, pending: Arc<Pending<S>>) -> Self {
         Self {
             opening: opening::Opening::new(&config),
+            http: config.http.map(|http| Box::new(http::Http::new(http))),
             config,
             pending,
             phase: Phase::New,
@@ -127,13 +131,6 @@ impl<S: CallSink> UpstreamSession<S> {
         self.pending.close(closed);
     }
 
-    /// Something came of an exchange that the session asked for.
-    pub fn handle_exchange(&mut self, now: Instant, _tag: u64, news: ExchangeNews) {
-        if let ExchangeNews::Frame(frame) = news {
-            self.handle_frame(now, &frame);
-        }
-    }
-
     /// A deadline passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(timer) = self.timers.take_due(now) {
@@ -143,6 +140,8 @@ impl<S: CallSink> UpstreamSession<S> {
                 Timer::List => self.lists_over(now),
                 Timer::Ping => self.ping_over(),
                 Timer::Calls => self.expire_calls(now),
+                Timer::Reconnect => self.reconnect_due(now),
+                Timer::Streams => self.streams_due(now),
                 // The shim's.
                 Timer::ShimGrace => {}
             }
@@ -171,8 +170,8 @@ impl<S: CallSink> UpstreamSession<S> {
     fn ask(&mut self, what: Asked, method: &'static str, params: Option<RawJson>) {
         let id = self.pending.take_id();
         self.asked.push((id, what));
-        let (id, method) = (Id::number(id), Method::known(method));
-        self.out.send(&Message::Request(Request { id, method, params }));
+        let request = Request { id: Id::number(id), method: Method::known(method), params };
+        self.send_request(id, request.clone(), http::Kept::Own(request));
     }
 
     /// Whether a request for `what` has no answer yet.

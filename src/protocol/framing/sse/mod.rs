@@ -1,0 +1,3 @@
+//! Event streams, `text/event-stream` (WHATWG HTML, "Server-sent events").
+
+pub mod decode;
