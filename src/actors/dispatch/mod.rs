@@ -47,6 +47,8 @@ pub struct Context {
     pub identity: Arc<super::control::Identity>,
     /// The host connections.
     pub hosts: super::hosts::HostsHandle,
+    /// Where hosts come in over HTTP.
+    pub door: super::hosts::door::DoorHandle,
     /// Changes settings, reloads and ends the daemon.
     pub root: super::root::RootHandle,
 }

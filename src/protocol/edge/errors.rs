@@ -52,7 +52,8 @@ mod tests {
 
     fn code(revision: Revision, method: &str, code: i64, data: Option<&str>) -> i64 {
         let data = data.map(|text| RawJson::parse(text.to_owned().into()).unwrap());
-        downgrade(revision, method, &RpcError { code, message: String::new(), data }).code
+        downgrade(revision, method, &RpcError { code, message: String::new(), data, relayed: true })
+            .code
     }
 
     #[test]

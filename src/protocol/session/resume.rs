@@ -1,159 +1,222 @@
-//! When an event stream that broke off is opened again, and where it goes on (U-39, F18, F19).
+//! What a host can still be told of a stream that broke: the events of a session, by stream.
 //!
-//! The specification (2025-11-25 transports page, "Resumability and Redelivery") has a client rest
-//! for as long as the server's `retry` says and then name the last event that it saw. What it leaves
-//! open is when to stop: a server that closes every stream at once was once asked 30,000 times in
-//! eleven hours. So each end that nothing came before makes the next rest longer, and their number in
-//! a row is bounded.
-//!
-//! **Bias**: a `retry` below a tenth of our own delay is taken for that tenth. A server that means to
-//! be asked more often than that is asked too rarely; one that says 0 by mistake is not flooded. And a
-//! silent stream that lasted for a while counts as one worth having: proxies close those after a
-//! minute.
+//! 2025-11-25 Transports page, "Resumability and Redelivery": an event's id is unique in its session
+//! and names its stream; a host that comes back with the last id it saw is told what came after it on
+//! that stream, and nothing of any other. Events are kept as they go out, within three limits.
 
-use std::time::Duration;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::time::{Duration, Instant};
 
-/// The settings behind the rules.
+use bytes::Bytes;
+
+use crate::protocol::framing::sse::encode::{Fields, event};
+
+/// How much of a session's past is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reconnect {
-    /// The rest where the server names none (`upstream.sse_reconnect_delay`).
-    pub delay: Duration,
-    /// Tries in a row that may come to nothing (`upstream.sse_reconnect_attempts`).
-    pub attempts: u32,
-    /// The rest of a stream that is worth having for ever, once the tries are used up
-    /// (`upstream.sse_poll_interval`).
-    pub poll: Duration,
+pub struct KeepLimits {
+    /// Events (`http.resume_events`).
+    pub events: usize,
+    /// Bytes of them (`http.resume_bytes`).
+    pub bytes: usize,
+    /// Age of the oldest (`http.resume_age`).
+    pub age: Duration,
 }
 
-/// The share of our own delay that a server's `retry` cannot go below.
-const SHARE: u32 = 10;
-/// A connection of this many times our own delay was worth having, whatever came on it.
-const SUSTAINED: u32 = 30;
-/// Doublings of a rest; beyond them it would pass any poll interval anyhow.
-const DOUBLINGS: u32 = 16;
+/// A stream of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StreamId(u64);
 
-/// How far one stream has come, over all the connections that carried it.
-#[derive(Debug, Clone, Default)]
-pub struct Trail {
-    last_id: Option<String>,
-    retry: Option<Duration>,
-    /// Something came on the present connection.
-    fruitful: bool,
-    /// Connections in a row, up to the last that ended, on which nothing came.
-    fruitless: u32,
-    /// It is a session's standalone stream.
-    standalone: bool,
+/// An event's place in its stream; the first is number 1, and 0 is before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct EventId {
+    stream: StreamId,
+    number: u64,
 }
 
-impl Trail {
-    /// The trail of a session's standalone stream. That may be silent for long, so an event without
-    /// a message is no progress of it.
-    pub fn standalone() -> Self {
-        Self { standalone: true, ..Self::default() }
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.stream.0, self.number)
+    }
+}
+
+impl EventId {
+    fn parse(text: &str) -> Option<Self> {
+        let (stream, number) = text.trim().split_once('-')?;
+        Some(Self { stream: StreamId(stream.parse().ok()?), number: number.parse().ok()? })
+    }
+}
+
+#[derive(Debug)]
+struct Event {
+    id: EventId,
+    at: Instant,
+    text: Bytes,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    /// The number of its last event.
+    last: u64,
+    /// Nothing follows any more.
+    ended: bool,
+}
+
+/// What a host that came back has missed.
+#[derive(Debug)]
+pub struct Missed {
+    /// The stream that it takes up.
+    pub stream: StreamId,
+    /// Its events after the one that was seen last, encoded, as far as they are kept.
+    pub events: Vec<Bytes>,
+    /// Whether more may follow.
+    pub open: bool,
+}
+
+/// The streams of one session, with their latest events.
+#[derive(Debug)]
+pub struct Streams {
+    limits: KeepLimits,
+    last: u64,
+    streams: HashMap<StreamId, Stream>,
+    /// Oldest first.
+    events: VecDeque<Event>,
+    bytes: usize,
+}
+
+impl Streams {
+    /// None yet.
+    pub fn new(limits: KeepLimits) -> Self {
+        let (streams, events) = (HashMap::new(), VecDeque::new());
+        Self { limits, last: 0, streams, events, bytes: 0 }
     }
 
-    /// A frame came.
-    pub const fn heard(&mut self) {
-        self.fruitful = true;
+    /// A new stream, and the event that begins it: an id without data, so that the host can come back
+    /// before anything was said, and the time after which it may (`http.retry`).
+    pub fn open(&mut self, retry: Duration) -> (StreamId, Bytes) {
+        self.last += 1;
+        let stream = StreamId(self.last);
+        self.streams.insert(stream, Stream::default());
+        let id = EventId { stream, number: 0 }.to_string();
+        (stream, event(Fields { id: Some(&id), retry: Some(retry), name: None }, b""))
     }
 
-    /// An event said where the stream stands. A new id is progress of a stream that is polled
-    /// (2025-11-25: a server may close after its first event); the same one again is none.
-    pub fn mark(&mut self, id: Option<String>, retry: Option<Duration>) {
-        if let Some(id) = id {
-            let id = Some(id).filter(|id| !id.is_empty());
-            self.fruitful |= !self.standalone && id.is_some() && id != self.last_id;
-            self.last_id = id;
+    /// A frame as the next event of `stream`; kept from now on.
+    pub fn say(&mut self, now: Instant, stream: StreamId, frame: &[u8]) -> Bytes {
+        let Some(known) = self.streams.get_mut(&stream) else { return say_plainly(frame) };
+        known.last += 1;
+        let id = EventId { stream, number: known.last };
+        let written = id.to_string();
+        let text = event(Fields { id: Some(&written), ..MESSAGE }, frame);
+        self.bytes += text.len();
+        self.events.push_back(Event { id, at: now, text: text.clone() });
+        self.forget_old(now);
+        text
+    }
+
+    /// Nothing follows on `stream`; what is kept of it can still be asked for.
+    pub fn end(&mut self, stream: StreamId) {
+        if let Some(known) = self.streams.get_mut(&stream) {
+            known.ended = true;
         }
-        self.retry = retry.or(self.retry);
+        self.forget_empty(stream);
     }
 
-    /// Where a new connection is to go on; `None` where the server gave its events no ids.
-    pub fn last_id(&self) -> Option<&str> {
-        self.last_id.as_deref()
+    /// What came after the event with this id. `None` where no such stream is known any more.
+    pub fn after(&mut self, now: Instant, last_seen: &str) -> Option<Missed> {
+        self.forget_old(now);
+        let seen = EventId::parse(last_seen)?;
+        let known = self.streams.get(&seen.stream)?;
+        let missed = self
+            .events
+            .iter()
+            .filter(|event| event.id.stream == seen.stream && event.id.number > seen.number);
+        let events = missed.map(|event| event.text.clone()).collect();
+        Some(Missed { stream: seen.stream, events, open: !known.ended })
     }
 
-    /// The connection ended, `lasted` after it was asked for: the rest before the next one, or `None`
-    /// when it has been tried often enough. A standalone stream is worth having for as long as its
-    /// session lives, and after the tries is asked for rarely.
-    pub fn broke(&mut self, rules: &Reconnect, lasted: Duration) -> Option<Duration> {
-        let worth = self.fruitful || lasted >= rules.delay.saturating_mul(SUSTAINED);
-        self.fruitless = if worth { 0 } else { self.fruitless.saturating_add(1) };
-        self.fruitful = false;
-        if self.fruitless > rules.attempts {
-            return self.standalone.then_some(rules.poll);
+    fn forget_old(&mut self, now: Instant) {
+        while let Some(oldest) = self.events.front() {
+            let over = self.events.len() > self.limits.events || self.bytes > self.limits.bytes;
+            let aged = now.saturating_duration_since(oldest.at) > self.limits.age;
+            if !over && !aged {
+                return;
+            }
+            let Some(Event { id, text, .. }) = self.events.pop_front() else { return };
+            self.bytes -= text.len();
+            self.forget_empty(id.stream);
         }
-        let base = self.retry.map_or(rules.delay, |retry| retry.max(rules.delay / SHARE));
-        let doublings = self.fruitless.saturating_sub(1).min(DOUBLINGS);
-        let rest = base.saturating_mul(2_u32.saturating_pow(doublings));
-        Some(if self.standalone { rest.min(rules.poll) } else { rest })
     }
+
+    /// A stream that has ended goes with its last event.
+    fn forget_empty(&mut self, stream: StreamId) {
+        let ended = self.streams.get(&stream).is_some_and(|known| known.ended);
+        if ended && !self.events.iter().any(|event| event.id.stream == stream) {
+            self.streams.remove(&stream);
+        }
+    }
+}
+
+/// Named as other servers name it: some hosts look for the name.
+const MESSAGE: Fields<'_> = Fields { id: None, retry: None, name: Some("message") };
+
+/// A frame as an event that cannot be asked for again.
+pub fn say_plainly(frame: &[u8]) -> Bytes {
+    event(MESSAGE, frame)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::session::some_instant;
 
-    fn rules() -> Reconnect {
-        let second = Duration::from_secs(1);
-        Reconnect { delay: second, attempts: 3, poll: second * 300 }
+    const LIMITS: KeepLimits = KeepLimits { events: 4, bytes: 1000, age: Duration::from_secs(60) };
+
+    fn texts(missed: Missed) -> (Vec<String>, bool) {
+        let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+        (missed.events.into_iter().map(text).collect(), missed.open)
     }
 
-    fn millis(rest: Option<Duration>) -> Option<u128> {
-        rest.map(|rest| rest.as_millis())
-    }
-
-    /// U-39: ours where the server names none, the server's where it does, each longer than the one
-    /// before while nothing comes, and then no more.
     #[test]
-    fn u39_rests_grow_and_end() {
-        for (retry, expected) in [(None, [1000, 2000, 4000]), (Some(500), [500, 1000, 2000])] {
-            let mut trail = Trail::default();
-            trail.mark(None, retry.map(Duration::from_millis));
-            for rest in expected {
-                assert_eq!(millis(trail.broke(&rules(), Duration::ZERO)), Some(rest));
-            }
-            assert_eq!(trail.broke(&rules(), Duration::ZERO), None);
+    fn h32_a_stream_is_taken_up_where_it_broke_and_no_other_with_it() {
+        let (mut streams, now) = (Streams::new(LIMITS), some_instant());
+        let (one, first) = streams.open(Duration::from_secs(1));
+        assert_eq!(first, "id: 1-0\nretry: 1000\ndata: \n\n");
+        let (two, _) = streams.open(Duration::from_secs(1));
+        let said = streams.say(now, one, b"{\"a\":1}");
+        assert_eq!(said, "id: 1-1\nevent: message\ndata: {\"a\":1}\n\n");
+        streams.say(now, two, b"{\"b\":1}");
+        streams.say(now, one, b"{\"a\":2}");
+        let (missed, open) = texts(streams.after(now, "1-0").unwrap());
+        assert_eq!((missed.len(), open), (2, true));
+        let (missed, _) = texts(streams.after(now, "1-1").unwrap());
+        assert_eq!(missed, ["id: 1-2\nevent: message\ndata: {\"a\":2}\n\n"]);
+        streams.end(one);
+        assert_eq!(texts(streams.after(now, "1-2").unwrap()), (vec![], false));
+        for unknown in ["", "1", "3-0", "x-1", "1-x", "18446744073709551616-0"] {
+            assert!(streams.after(now, unknown).is_none(), "{unknown}");
         }
     }
 
-    /// A stream that is polled goes on for as long as each connection brings something new.
     #[test]
-    fn u39_progress_starts_again() {
-        let mut trail = Trail::default();
-        for turn in 0..20 {
-            trail.mark(Some(turn.to_string()), None);
-            assert_eq!(millis(trail.broke(&rules(), Duration::ZERO)), Some(1000));
+    fn h32_what_is_kept_has_limits() {
+        let (mut streams, now) = (Streams::new(LIMITS), some_instant());
+        let (one, _) = streams.open(Duration::ZERO);
+        for number in 0..6_u8 {
+            streams.say(now, one, &[b'0' + number]);
         }
-        for rest in [Some(1000), Some(2000), Some(4000), None] {
-            trail.mark(Some("19".to_owned()), None);
-            assert_eq!(millis(trail.broke(&rules(), Duration::ZERO)), rest);
-        }
-        trail.heard();
-        assert_eq!(millis(trail.broke(&rules(), Duration::ZERO)), Some(1000));
-    }
-
-    /// F19 g: streams that end at once are asked for ever more rarely, and never quickly again; one
-    /// that lasted is.
-    #[test]
-    fn f19_a_stream_that_always_ends_is_polled_slowly() {
-        let mut trail = Trail::standalone();
-        let mut rest = |lasted| {
-            trail.mark(Some("new".to_owned()), Some(Duration::ZERO));
-            trail.broke(&rules(), Duration::from_secs(lasted)).unwrap().as_millis()
-        };
-        let rests: Vec<_> = (0..6).map(|_| rest(1)).collect();
-        assert_eq!(rests, [100, 200, 400, 300_000, 300_000, 300_000]);
-        assert_eq!(rest(60), 100);
-    }
-
-    /// An empty id takes the last one back (WHATWG: the last event id is then the empty string).
-    #[test]
-    fn an_empty_id_is_none() {
-        let mut trail = Trail::default();
-        trail.mark(Some("a".to_owned()), None);
-        assert_eq!(trail.last_id(), Some("a"));
-        trail.mark(Some(String::new()), None);
-        assert_eq!(trail.last_id(), None);
+        assert_eq!(streams.after(now, "1-0").unwrap().events.len(), 4);
+        streams.say(now, one, &[b'x'; 900]);
+        assert_eq!(streams.after(now, "1-0").unwrap().events.len(), 3);
+        streams.say(now, one, &[b'x'; 1100]);
+        assert!(
+            streams.after(now, "1-0").unwrap().events.is_empty(),
+            "longer than all that is kept"
+        );
+        streams.say(now, one, b"1");
+        streams.end(one);
+        let later = now + LIMITS.age + Duration::from_millis(1);
+        assert!(streams.after(later, "1-8").is_none(), "ended, and nothing of it is left");
+        assert_eq!((streams.bytes, streams.streams.len()), (0, 0));
     }
 }

@@ -42,7 +42,7 @@ pub fn shown(uri: &Uri) -> String {
     format!("{scheme}://{authority}{}{query}", uri.path())
 }
 
-/// What `reference` means in an answer from `base`; `None` where it is none.
+/// What `reference` means in an answer from `base`; `None` where it is no address of HTTP.
 pub fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
     let reference = reference.trim();
     let reference = reference.split_once('#').map_or(reference, |(before, _)| before);
@@ -70,7 +70,14 @@ pub fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
         let query = query.map(|query| format!("?{query}")).unwrap_or_default();
         format!("{scheme}://{authority}{}{query}", without_dots(&whole))
     };
-    text.parse().ok().filter(|uri: &Uri| uri.authority().is_some())
+    text.parse().ok().filter(|uri| Origin::of(uri).is_some())
+}
+
+/// The address with one more `name=value` in its query.
+pub fn with_query(uri: &Uri, pair: &str) -> Option<Uri> {
+    let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
+    let before = uri.query().map(|query| format!("{query}&")).unwrap_or_default();
+    format!("{scheme}://{authority}{}?{before}{pair}", uri.path()).parse().ok()
 }
 
 /// A path with its `.` and `..` segments worked in.
@@ -140,6 +147,14 @@ mod tests {
         }
         assert_eq!(origin("http://[::1]:80/").to_string(), "http://[::1]");
         assert_eq!(origin("https://a:8443/").to_string(), "https://a:8443");
+    }
+
+    #[test]
+    fn a_query_grows() {
+        for (before, after) in [("http://a/b", "http://a/b?k=v"), ("http://a?x", "http://a/?x&k=v")]
+        {
+            assert_eq!(with_query(&uri(before), "k=v"), Some(uri(after)));
+        }
     }
 
     #[test]

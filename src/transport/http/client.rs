@@ -20,6 +20,8 @@ use tokio::task::AbortHandle;
 use super::address::{Origin, shown};
 use super::dial::Dial;
 pub use super::net::Net;
+use crate::settings::Settings;
+use crate::settings::typed::RemoteSettings;
 use crate::transport::task::spawn_named;
 
 /// Limits of one client.
@@ -42,11 +44,25 @@ pub struct ClientLimits {
     pub keepalive: Duration,
 }
 
+impl ClientLimits {
+    /// What the settings say.
+    pub fn of(settings: &Settings) -> Self {
+        let RemoteSettings { connect, redirects, error_body, idle, idle_connections, .. } =
+            settings.remote;
+        let keepalive = settings.remote.tcp_keepalive;
+        let max_frame = settings.link.max_frame;
+        Self { connect, redirects, error_body, max_frame, idle, idle_connections, keepalive }
+    }
+}
+
 /// Whom to speak to, and with what.
 #[derive(Clone)]
 pub struct ClientSpec {
-    /// The address, with a credential in its query where one belongs there.
+    /// The address.
     pub url: Uri,
+    /// A credential for the query of every address that is asked, `name=value`, already encoded
+    ///
+    pub query: Option<String>,
     /// Sent with every request, but only to the origin of [`Self::url`]: what is configured,
     /// and credentials, which are marked sensitive.
     pub headers: HeaderMap,

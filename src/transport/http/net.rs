@@ -12,6 +12,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::OnceCell;
 
+use crate::settings::typed::RemoteSettings;
 use crate::transport::environment::Environment;
 
 /// Where remote servers are reached through, and whom to trust.
@@ -90,6 +91,17 @@ pub(super) fn is_forwarded(to: &Uri, proxy: &Intercept) -> bool {
 }
 
 impl NetSpec {
+    /// What the settings say; variables are looked up in `environment`.
+    pub fn of(settings: &RemoteSettings, environment: Environment) -> Self {
+        Self {
+            extra_ca: settings.extra_ca.clone(),
+            http_proxy: settings.http_proxy.to_string(),
+            https_proxy: settings.https_proxy.to_string(),
+            no_proxy: settings.no_proxy.join(","),
+            environment: Some(environment),
+        }
+    }
+
     async fn proxies(&self) -> Matcher {
         let http = self.value(&self.http_proxy, ["http_proxy", "HTTP_PROXY"]).await;
         let https = self.value(&self.https_proxy, ["https_proxy", "HTTPS_PROXY"]).await;

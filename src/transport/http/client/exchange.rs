@@ -15,7 +15,7 @@ use hyper::body::{Body, Incoming};
 
 use super::{Exchange, ExchangeEnd, ExchangeEvent, ExchangeTo, HttpClient};
 use crate::protocol::framing::sse::decode::{SseDecoder, SseEvent};
-use crate::transport::http::address::{Origin, resolve, shown};
+use crate::transport::http::address::{Origin, resolve, shown, with_query};
 use crate::transport::http::body;
 use crate::transport::http::dial::{DialFailed, root};
 use crate::transport::http::media::{Media, Sniffed, quoted, sniff, title};
@@ -110,7 +110,9 @@ async fn answered(
         proxied(client, &url, &mut headers).await;
         let mut request = Request::new(Full::new(exchange.body.clone()));
         *request.method_mut() = exchange.method.clone();
-        *request.uri_mut() = url.clone();
+        let query = spec.query.as_deref();
+        *request.uri_mut() =
+            query.and_then(|pair| with_query(&url, pair)).unwrap_or_else(|| url.clone());
         *request.headers_mut() = headers.clone();
         let response = client.pool.request(request).await.map_err(|error| ended(&error, &url))?;
         match redirect(&url, &response)? {

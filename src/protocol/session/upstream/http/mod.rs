@@ -27,7 +27,7 @@ use crate::protocol::http_rules::headers::{
 use crate::protocol::jsonrpc::{Message, RawJson, Request};
 use crate::protocol::revision::Revision;
 use crate::protocol::session::pending::CallSink;
-use crate::protocol::session::resume::{Reconnect, Trail};
+use crate::protocol::session::reconnect::{Reconnect, Trail};
 use crate::protocol::session::timers::{Timer, after};
 
 /// See the module.
