@@ -9,6 +9,7 @@ use super::outcome::{Told, answer_outcome};
 use super::{Context, Request, call_tool, core_tools, namespaces, nearest, op_tools, status};
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
 use crate::actors::upstreams::{CallWant, Caller, Reason};
+use crate::protocol::http_rules::param_headers;
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
 use crate::protocol::session::Outcome;
 use crate::settings::{ExposeMode, Settings};
@@ -118,6 +119,9 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
             Err(told) => return Ok(told.as_tool_result()),
         },
     };
+    if let Some(headers) = &request.headers {
+        param_headers::check_call(headers, &entry.definition, member("arguments").as_ref())?;
+    }
     // Under its own name the tool gets the parameters as they came.
     let upstream = if name == entry.tool.name {
         request.params.clone()
