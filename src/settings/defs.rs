@@ -202,6 +202,67 @@ pub const DEFS: &[Def] = &[
         time(MS, HOUR),
         "A server that does not answer a sign-of-life request within this time is restarted.",
     ),
+    // Remote servers.
+    live(
+        "upstream.connect_timeout",
+        time(MS, HOUR),
+        "Longest way to a remote server: its name, TCP, a proxy and TLS together.",
+    ),
+    live(
+        "upstream.error_body",
+        size(64, MIB),
+        "Bytes kept of what a remote server says to a refusal, where it is not JSON.",
+    ),
+    live(
+        "upstream.redirects",
+        count(0, 100),
+        "Redirects of one request that are followed; never to another origin.",
+    ),
+    live(
+        "upstream.http_idle",
+        time(NOW, HOUR),
+        "How long a connection to a remote server is kept that is not in use.",
+    ),
+    live(
+        "upstream.http_idle_connections",
+        count(0, 65_536),
+        "Such connections of one instance at most.",
+    ),
+    live(
+        "upstream.tcp_keepalive",
+        time(Duration::from_secs(1), HOUR),
+        "After so much silence on a connection to a remote server, the system asks whether it is \
+         still there.",
+    ),
+    live(
+        "upstream.sse_post_wait",
+        time(NOW, HOUR),
+        "How long a message to a server of HTTP+SSE waits until the one before it was taken.",
+    ),
+    restart(
+        "tls.extra_ca",
+        Kind::List(Form::File),
+        "Files with further CA certificates in PEM form, beside those of the system, that remote \
+         servers may show.",
+    ),
+    restart(
+        "proxy.http",
+        Kind::Text(Form::Proxy),
+        "The proxy on the way to http: servers; empty takes the environment's HTTP_PROXY or \
+         ALL_PROXY, which may hold a password. This machine itself is never reached through one.",
+    ),
+    restart(
+        "proxy.https",
+        Kind::Text(Form::Proxy),
+        "The proxy on the way to https: servers; empty takes the environment's HTTPS_PROXY or \
+         ALL_PROXY.",
+    ),
+    restart(
+        "proxy.no_proxy",
+        Kind::List(Form::Any),
+        "Hosts, domains and networks that are reached without a proxy; empty takes the \
+         environment's NO_PROXY.",
+    ),
     // Pools.
     live(
         "pool.max",

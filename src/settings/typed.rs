@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub struct Settings {
     pub call: CallSettings,
     /// Openings and lists.
     pub upstream: UpstreamSettings,
+    /// Remote servers.
+    pub remote: RemoteSettings,
     /// Pools: backoff, parking, queues, idle stop.
     pub pool: PoolSettings,
     /// Child processes.
@@ -165,6 +168,33 @@ pub struct UpstreamSettings {
     pub list_parallel: usize,
     /// `upstream.ping_timeout`.
     pub ping: Duration,
+}
+
+/// Remote servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteSettings {
+    /// `upstream.connect_timeout`.
+    pub connect: Duration,
+    /// `upstream.error_body` in bytes.
+    pub error_body: usize,
+    /// `upstream.redirects`.
+    pub redirects: usize,
+    /// `upstream.http_idle`.
+    pub idle: Duration,
+    /// `upstream.http_idle_connections`.
+    pub idle_connections: usize,
+    /// `upstream.tcp_keepalive`.
+    pub tcp_keepalive: Duration,
+    /// `upstream.sse_post_wait`.
+    pub sse_post_wait: Duration,
+    /// `tls.extra_ca`.
+    pub extra_ca: Vec<PathBuf>,
+    /// `proxy.http`; empty for what the environment says, `off` for none.
+    pub http_proxy: Arc<str>,
+    /// `proxy.https`, like it.
+    pub https_proxy: Arc<str>,
+    /// `proxy.no_proxy`; empty for what the environment says.
+    pub no_proxy: Vec<String>,
 }
 
 /// Pools.
@@ -310,6 +340,7 @@ impl Settings {
             sessions: v.sessions(),
             call: v.call(),
             upstream: v.upstream(),
+            remote: v.remote(),
             pool: v.pool(),
             process: v.process(),
             shim: v.shim(),
@@ -485,6 +516,22 @@ impl Values<'_> {
         }
     }
 
+    fn remote(&self) -> RemoteSettings {
+        RemoteSettings {
+            connect: self.time("upstream.connect_timeout"),
+            error_body: self.count("upstream.error_body"),
+            redirects: self.count("upstream.redirects"),
+            idle: self.time("upstream.http_idle"),
+            idle_connections: self.count("upstream.http_idle_connections"),
+            tcp_keepalive: self.time("upstream.tcp_keepalive"),
+            sse_post_wait: self.time("upstream.sse_post_wait"),
+            extra_ca: self.list("tls.extra_ca", |text| Some(PathBuf::from(text))),
+            http_proxy: self.text("proxy.http"),
+            https_proxy: self.text("proxy.https"),
+            no_proxy: self.list("proxy.no_proxy", |text| Some(text.to_owned())),
+        }
+    }
+
     fn pool(&self) -> PoolSettings {
         PoolSettings {
             max: self.count("pool.max"),
@@ -576,6 +623,7 @@ mod tests {
         // Defaults that depend on each other; config/defaults.toml says why beside each.
         assert!(settings.pool.queue_timeout > settings.upstream.handshake);
         assert!(settings.upstream.handshake > settings.process.spawn);
+        assert!(settings.upstream.handshake > settings.remote.connect);
         assert!(settings.link.write_queue >= settings.pool.in_flight);
         assert!(settings.link.write_queue >= settings.host.max_in_flight);
         assert!(settings.daemon.control_bodies >= settings.daemon.control_body);
