@@ -26,7 +26,7 @@ use self::over_http::Session;
 use self::sessions::{SessionId, Sessions};
 use self::streams::{HttpWire, PostIn};
 use self::work::{Report, run, run_with_progress};
-use super::dispatch::{self, Context, Listed, Repeats};
+use super::dispatch::{self, Context, Listed, Repeats, Views};
 use super::events::Event;
 use super::support::progress;
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
@@ -51,10 +51,10 @@ pub(crate) struct HostArgs {
     pub(crate) way: Way,
     /// The project folder that the shim named.
     pub(crate) project: Option<Arc<Path>>,
-    /// Which list it was given last; none yet.
+    /// Which lists it was given last; none yet.
     pub(crate) listed: Arc<Listed>,
-    /// The digest of the list that it would see now.
-    pub(crate) view: Arc<str>,
+    /// The digests of the lists that it would see now.
+    pub(crate) view: Views,
     pub(crate) config: Arc<HostConfig>,
     pub(crate) context: Arc<Context>,
 }
@@ -104,8 +104,8 @@ pub(crate) enum HostMsg {
     Finished { key: CallKey, outcome: Outcome },
     /// A request's task: progress, with the credit that lets it send the next.
     Progress { key: CallKey, params: RawJson, credit: OwnedSemaphorePermit },
-    /// Hosts: the list of tools that hosts see is another one.
-    ViewChanged { view: Arc<str> },
+    /// Hosts: the lists that hosts see are others.
+    ViewChanged { view: Views },
     /// Hosts, the subscriptions, or a request's task: something that this host did not ask for now.
     Note { note: HostNote },
     /// The timer: the session's deadline has come.
@@ -146,7 +146,7 @@ pub(crate) struct HostState {
     revision: String,
     repeats: Arc<Repeats>,
     listed: Arc<Listed>,
-    view: Arc<str>,
+    view: Views,
     opened: bool,
     draining: bool,
     timer: Timer,
@@ -278,7 +278,7 @@ impl HostState {
             }
         };
         let returns = seen_view.is_some();
-        let changed = seen_view.is_some_and(|seen| *seen != *view);
+        let changed = seen_view.map(|seen| view.changed_since_text(&seen)).unwrap_or_default();
         let mut state = Self {
             me,
             id,
@@ -301,8 +301,8 @@ impl HostState {
             timer: Timer::new(),
         };
         state.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{}", state.view)));
-        if changed {
-            state.session.host_note(clock::now(), HostNote::Changed(ListKind::Tools));
+        for kind in changed {
+            state.session.host_note(clock::now(), HostNote::Changed(kind));
         }
         if returns {
             state.list_what_is_new();
@@ -315,7 +315,7 @@ impl HostState {
     fn list_what_is_new(&self) {
         if self.context.catalog.view(&self.context.settings().expose).waits_for_lists() {
             let (context, caller) = (Arc::clone(&self.context), self.caller.clone());
-            spawn(async move { context.upstreams.ensure_listed(&caller).await });
+            spawn(async move { context.upstreams.ensure_listed(&caller, ListKind::Tools).await });
         }
     }
 
@@ -447,24 +447,28 @@ impl HostState {
         self.requests.clear();
     }
 
-    /// The shim is told which list its host is given, before it is given it: a daemon may end between
-    /// a change and the moment when hosts are told of it.
+    /// The shim is told which lists its host is given, before it is given them: a daemon may end
+    /// between a change and the moment when hosts are told of it.
     fn note_view(&mut self) {
-        if let Some(view) = self.listed.last().filter(|view| *view != self.view) {
+        if let Some(view) = self.view.as_given(&self.listed) {
             self.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{view}")));
             self.view = view;
         }
     }
 
-    fn view_changed(&mut self, view: Arc<str>) {
-        if self.view != view {
-            self.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{view}")));
-            // Its own list may have been what brought the change to light.
-            if !self.listed.is(&view) {
-                self.session.host_note(clock::now(), HostNote::Changed(ListKind::Tools));
-            }
-            self.view = view;
+    fn view_changed(&mut self, view: Views) {
+        let changed = view.changed_since(&self.view);
+        if changed.is_empty() {
+            return;
         }
+        self.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{view}")));
+        for kind in changed {
+            // Its own list may have been what brought the change to light.
+            if !self.listed.is(kind, view.of(kind)) {
+                self.session.host_note(clock::now(), HostNote::Changed(kind));
+            }
+        }
+        self.view = view;
     }
 
     /// The shim ends its side when it has read the line, so that no frame is lost between the two.

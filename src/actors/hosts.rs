@@ -21,7 +21,7 @@ use ractor::{
 use tokio::sync::watch;
 
 use super::catalog::Listing;
-use super::dispatch::{self, Context, Listed};
+use super::dispatch::{self, Context, Listed, Views};
 use super::events::Event;
 use super::host::sessions::{SessionId, Sessions};
 use super::host::streams::{PostIn, PostOut};
@@ -36,6 +36,7 @@ use crate::protocol::http_rules::post::{Refusal, id_of};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostConfig, ProgressPace};
+use crate::protocol::session::upstream::ListKind;
 use crate::settings::{ExposeMode, ServerDef};
 use crate::transport::Link;
 
@@ -140,7 +141,7 @@ pub(crate) struct HostsState {
     config: Arc<HostConfig>,
     /// The same over HTTP.
     http_config: Arc<HostConfig>,
-    view: Arc<str>,
+    view: Views,
     hosts: HashMap<ActorId, Connected>,
     /// What hosts are to see and was never listed.
     unlisted: Vec<Arc<ServerDef>>,
@@ -158,13 +159,13 @@ struct Connected {
     project: Option<Arc<Path>>,
     /// It has a list from an earlier daemon.
     returns: bool,
-    /// Which list it was given last by this one.
+    /// Which lists it was given last by this one.
     listed: Arc<Listed>,
 }
 
 impl Connected {
     fn has_list(&self) -> bool {
-        self.returns || self.listed.last().is_some()
+        self.returns || self.listed.any()
     }
 }
 
@@ -238,7 +239,7 @@ impl HostsState {
             handle,
             config,
             http_config,
-            view: dispatch::visible_digest(&context),
+            view: dispatch::visible_views(&context),
             unlisted: unlisted(&context),
             context,
             hosts: HashMap::new(),
@@ -298,7 +299,7 @@ impl HostsState {
             way,
             project: project.clone(),
             listed: Arc::clone(&listed),
-            view: Arc::clone(&self.view),
+            view: self.view.clone(),
             config: Arc::clone(config),
             context: Arc::clone(&self.context),
         };
@@ -333,11 +334,11 @@ impl HostsState {
         self.http_config = over_http(&self.config);
         self.handle.show(&self.http_config);
         self.list_what_came();
-        let view = dispatch::visible_digest(&self.context);
+        let view = dispatch::visible_views(&self.context);
         // Each compares with what it has seen, which may be newer than our last look.
-        self.view = Arc::clone(&view);
+        self.view = view.clone();
         for host in self.hosts.values() {
-            let _ = host.actor.cast(HostMsg::ViewChanged { view: Arc::clone(&view) });
+            let _ = host.actor.cast(HostMsg::ViewChanged { view: view.clone() });
         }
     }
 
@@ -354,7 +355,7 @@ impl HostsState {
         let caller = Caller { host, project, label: Arc::from("mcpx"), era: Era::Modern };
         let context = Arc::clone(&self.context);
         // Its own limits end it; when it has found something, the catalog wakes us.
-        spawn(async move { context.upstreams.ensure_listed(&caller).await });
+        spawn(async move { context.upstreams.ensure_listed(&caller, ListKind::Tools).await });
     }
 
     fn drain(&mut self, reply: RpcReplyPort<()>) {

@@ -46,9 +46,10 @@ pub fn lift_result(revision: Revision, _method: &Method, result: RawJson) -> Raw
     results::lift(revision, result)
 }
 
-/// Reads an error of an upstream of `revision` into newest shape: not found is -32602.
-pub fn lift_error(revision: Revision, error: RpcError) -> RpcError {
-    errors::lift(revision, error)
+/// Reads an error that an upstream of `revision` gave to `method`. That a resource is not there is
+/// told by a code of its own in here, whatever the revision says it by (U-28).
+pub fn lift_error(revision: Revision, method: &Method, error: RpcError) -> RpcError {
+    errors::lift(revision, method.as_str(), error)
 }
 
 /// Spells newest-shape request parameters for an upstream of `revision`. `meta` is set by the
