@@ -420,6 +420,7 @@ impl HostState {
             progress: sender,
             repeats: Arc::clone(&self.repeats),
             listed: Arc::clone(&self.listed),
+            headers: None,
         };
         let guard = match receiver {
             // Boxed at once: starting a task moves its future several times.

@@ -198,6 +198,7 @@ fn protocol() -> t::ProtocolAnswer {
                 source: EraSource::Probe,
                 transport: None,
             }),
+            legacy_lane: Some(text("shared")),
         }],
     }
 }

@@ -482,6 +482,10 @@ pub struct ProtocolView {
     /// What the era cache holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<EraRecord>,
+    /// Of a server that follows: the revision of the session for callers of legacy revisions, or
+    /// `idle`, `shared` (they use the other one) or `refused` (so do they, for good).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub legacy_lane: Option<String>,
 }
 
 /// `POST /v1/doctor`, and what `mcpx doctor` shows.

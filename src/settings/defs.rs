@@ -81,6 +81,7 @@ pub const PREFERENCES: &[Choice] = &[
     Choice { word: "prefer-initialize", also: &["legacy"] },
     Choice { word: "force-discover", also: &["force-modern"] },
     Choice { word: "force-initialize", also: &["force-legacy"] },
+    Choice { word: "follow", also: &[] },
 ];
 
 /// What a host sees of an upstream.
@@ -170,7 +171,10 @@ pub const DEFS: &[Def] = &[
     live(
         "upstream.protocol",
         Kind::Choice(PREFERENCES),
-        "Which request opens a server's connection; a server's own `protocol` beats it.",
+        "Which request opens a server's connection; a server's own `protocol` beats it. `follow` is \
+         prefer-discover, and a second session, opened with `initialize`, for hosts that speak a \
+         revision before 2026-07-28: each `command` server then runs twice for each scope key once \
+         such a host has called it, so set it where servers are cheap to run twice.",
     ),
     live(
         "upstream.era_cache",

@@ -13,7 +13,7 @@ use std::task::Poll;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use tokio::sync::mpsc;
 
 use super::answer;
@@ -35,7 +35,12 @@ use crate::transport::http::HttpOut;
 const POST: PostId = PostId(1);
 
 /// Answers one modern request.
-pub(super) async fn answer(context: &Arc<Context>, request: Request, accepts: Accepts) -> HttpOut {
+pub(super) async fn answer(
+    context: &Arc<Context>,
+    headers: HeaderMap,
+    request: Request,
+    accepts: Accepts,
+) -> HttpOut {
     let Some(face) = context.hosts.face() else { return answer::ending() };
     let mut session = HostSession::new(face);
     session.handle_post(clock::now(), POST, Incoming::One(Message::Request(request)));
@@ -43,7 +48,7 @@ pub(super) async fn answer(context: &Arc<Context>, request: Request, accepts: Ac
     let asked = said.take(context, &mut session);
     let Some(asked) = asked else { return said.whole(accepts) };
     let settings = context.settings();
-    let mut running = Running::new(context, session, asked, &said.label);
+    let mut running = Running::new(context, session, asked, headers, &said.label);
     let patience = tokio::time::sleep(settings.sessions.stream_after);
     let mut patience = std::pin::pin!(patience);
     loop {
@@ -124,7 +129,13 @@ struct Running {
 }
 
 impl Running {
-    fn new(context: &Arc<Context>, session: HostSession, asked: HostRequest, label: &str) -> Self {
+    fn new(
+        context: &Arc<Context>,
+        session: HostSession,
+        asked: HostRequest,
+        headers: HeaderMap,
+        label: &str,
+    ) -> Self {
         let settings = context.settings();
         let progress = Wants::of(&asked, None, &settings.call).map(progress::channel);
         let (progress, notes) = progress.unzip();
@@ -142,6 +153,7 @@ impl Running {
             progress,
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
             listed: Arc::<Listed>::default(),
+            headers: Some(headers),
         };
         let work = {
             let context = Arc::clone(context);

@@ -2,6 +2,8 @@
 
 use ::http::{HeaderName, Method as HttpMethod, StatusCode};
 
+mod marks;
+
 use super::*;
 use crate::protocol::http_rules::headers::{
     LAST_EVENT_ID, METHOD, NAME, PROTOCOL_VERSION, SESSION_ID,
@@ -99,6 +101,12 @@ impl Rig {
         self.http_answers(exchange, None, &format!(r#""result":{result}"#));
     }
 
+    /// Answers the last `tools/list`.
+    fn lists_tools(&mut self, tools: &str) {
+        let result = format!(r#"{{"resultType":"complete","tools":{tools}}}"#);
+        self.http_result(&self.last_of("tools/list"), &result);
+    }
+
     /// 202.
     fn takes(&mut self, exchange: &Exchange) {
         self.head(exchange.tag, 202, None, false);
@@ -112,6 +120,10 @@ impl Rig {
         if revision.is_modern() {
             rig = Self::new(over_http(Preference::ForceDiscover));
             rig.http_result(&rig.last_of("server/discover"), DISCOVERED);
+            rig.session.read_list(rig.now, ListKind::Tools);
+            rig.drain();
+            rig.lists_tools("[]");
+            assert!(rig.list().unwrap().items.is_empty());
         } else {
             rig = Self::new(over_http(Preference::ForceInitialize));
             rig.initialize(revision.as_str(), Some("s1"));
@@ -185,13 +197,14 @@ fn u21_headers_of_a_modern_server() {
     let result = format!(r#""result":{DISCOVERED}"#);
     rig.http_answers(&discover, Some("s1"), &result);
     let call = rig.call();
+    rig.lists_tools("[]");
     let posted = rig.last_of("tools/call");
     assert_eq!(header(&posted, &NAME), Some("t"));
     assert_eq!(header(&posted, &METHOD), Some("tools/call"));
     assert_eq!(header(&posted, &SESSION_ID), None);
     rig.http_result(&posted, r#"{"resultType":"complete","content":[]}"#);
     assert!(matches!(rig.outcome(call), Answer::Complete(_)));
-    assert_eq!(rig.names(), ["server/discover", "tools/call"]);
+    assert_eq!(rig.names(), ["server/discover", "tools/list", "tools/call"]);
     assert!(rig.session.take_leave().is_none());
 }
 
@@ -318,9 +331,9 @@ fn u10_fall_forward_by_status() {
 /// U-41: both openings refused as by something that has no such endpoint.
 #[test]
 fn u41_bare_refusals_of_both_openings_lead_to_sse() {
-    use Preference::{ForceDiscover, ForceInitialize, PreferDiscover, PreferInitialize};
+    use Preference::{Follow, ForceDiscover, ForceInitialize, PreferDiscover, PreferInitialize};
     let legs = |preference| match preference {
-        PreferDiscover => vec!["server/discover", "initialize"],
+        PreferDiscover | Follow => vec!["server/discover", "initialize"],
         PreferInitialize => vec!["initialize", "server/discover"],
         ForceInitialize => vec!["initialize"],
         ForceDiscover => vec!["server/discover"],
