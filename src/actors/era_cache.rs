@@ -4,6 +4,7 @@
 //! memory behind the handle. Writing is a task, one at a time; what changes during it is written by
 //! the next. A crash loses nothing, because the records outlive the actor; a lost file costs a probe.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,7 +20,7 @@ use super::support::task;
 use crate::protocol::era_record::{
     EraRecord, EraRecords, ProcessDefinition, read_records, write_records,
 };
-use crate::settings::ServerDef;
+use crate::settings::{AuthDef, ServerDef};
 use crate::transport::clock;
 use crate::transport::store::statefile;
 
@@ -93,9 +94,19 @@ pub fn identity(def: &ServerDef) -> String {
         args: def.command.iter().skip(1).cloned().collect(),
         env: def.env.clone(),
         cwd: def.cwd.clone(),
-        ..ProcessDefinition::default()
+        transport: def.transport.map(|transport| transport.as_str().to_owned()),
+        url: def.url.clone(),
+        headers: def.headers.clone(),
+        auth: def.auth.as_ref().map(credential).unwrap_or_default(),
     };
     definition.key()
+}
+
+fn credential(auth: &AuthDef) -> BTreeMap<String, String> {
+    let kind = ("type".to_owned(), auth.kind().to_owned());
+    let members = auth.members().into_iter().flatten();
+    let members = members.map(|(name, text, _)| (name.to_owned(), text.to_owned()));
+    std::iter::once(kind).chain(members).collect()
 }
 
 /// What the cache hears.

@@ -22,7 +22,9 @@ use super::support::timer::Timer;
 use super::upstreams::{Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
-use crate::protocol::session::host::{HostConfig, HostEvent, HostOutput, HostSession};
+use crate::protocol::revision::Era;
+use crate::protocol::session::host::{HostConfig, HostEvent, HostNote, HostOutput, HostSession};
+use crate::protocol::session::upstream::ListKind;
 use crate::protocol::session::{CallKey, HostRequest, Outcome};
 use crate::transport::link::{Link, LinkEvent, LinkReader, LinkSender};
 use crate::transport::{LinkWriter, clock};
@@ -63,6 +65,8 @@ pub(crate) enum HostMsg {
     Progress { key: CallKey, params: RawJson, credit: OwnedSemaphorePermit },
     /// Hosts: the list of tools that hosts see is another one.
     ViewChanged { view: Arc<str> },
+    /// Hosts, the subscriptions, or a request's task: something that this host did not ask for now.
+    Note { note: HostNote },
     /// The timer: the session's deadline has come.
     DeadlineDue,
     /// Hosts: the daemon stops; finish what is open and leave.
@@ -163,6 +167,7 @@ impl Actor for Host {
                 drop(credit);
             }
             HostMsg::ViewChanged { view } => state.view_changed(view),
+            HostMsg::Note { note } => state.session.host_note(now, note),
             HostMsg::DeadlineDue => {
                 state.timer.fired();
                 state.session.handle_timeout(now);
@@ -212,7 +217,12 @@ impl HostState {
             session: HostSession::new(config),
             sender: Some(sender),
             requests: HashMap::new(),
-            caller: Caller { host: Some(id), project, label: Arc::from("unknown") },
+            caller: Caller {
+                host: Some(id),
+                project,
+                label: Arc::from("unknown"),
+                era: Era::Modern,
+            },
             revision: String::new(),
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
             listed,
@@ -229,7 +239,7 @@ impl HostState {
         };
         state.send_line(Bytes::from(format!("{VIEW_LINE}{}", state.view)));
         if changed {
-            state.session.tools_changed(clock::now());
+            state.session.host_note(clock::now(), HostNote::Changed(ListKind::Tools));
         }
         if returns {
             state.list_what_is_new();
@@ -251,7 +261,9 @@ impl HostState {
         while self.has_room() {
             let Some(output) = self.session.poll_output() else { break };
             match output {
-                HostOutput::Send(frame) => self.send_line(frame),
+                HostOutput::Send { frame, .. } => self.send_line(frame),
+                // Only POSTs are done.
+                HostOutput::PostDone(_) => {}
                 HostOutput::Event(event) => self.act_on(event),
                 HostOutput::Notice(notice) => {
                     self.context.events.emit(Event::from_notice(notice).of_host(self.label()));
@@ -327,7 +339,7 @@ impl HostState {
         let work = dispatch::Request {
             method: request.method,
             params: request.params,
-            caller: self.caller.clone(),
+            caller: Caller { era: request.peer.revision.era(), ..self.caller.clone() },
             progress: sender,
             repeats: Arc::clone(&self.repeats),
             listed: Arc::clone(&self.listed),
@@ -368,7 +380,7 @@ impl HostState {
             self.send_line(Bytes::from(format!("{VIEW_LINE}{view}")));
             // Its own list may have been what brought the change to light.
             if !self.listed.is(&view) {
-                self.session.tools_changed(clock::now());
+                self.session.host_note(clock::now(), HostNote::Changed(ListKind::Tools));
             }
             self.view = view;
         }

@@ -25,6 +25,7 @@ use super::support::slot::Slot;
 use super::support::stop;
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::upstreams::{Caller, HostId};
+use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostConfig, ProgressPace};
 use crate::settings::{ExposeMode, ServerDef};
 use crate::transport::Link;
@@ -259,7 +260,7 @@ impl HostsState {
         let waiting = self.hosts.values().filter(|host| host.has_list());
         let Some(host) = waiting.min_by_key(|host| host.id).filter(|_| came) else { return };
         let (host, project) = (Some(host.id), host.project.clone());
-        let caller = Caller { host, project, label: Arc::from("mcpx") };
+        let caller = Caller { host, project, label: Arc::from("mcpx"), era: Era::Modern };
         let context = Arc::clone(&self.context);
         // Its own limits end it; when it has found something, the catalog wakes us.
         spawn(async move { context.upstreams.ensure_listed(&caller).await });

@@ -33,6 +33,8 @@ pub mod host;
 
 pub mod dispatch;
 
+pub mod endpoint;
+
 pub mod upstreams;
 
 pub mod pool;

@@ -28,6 +28,7 @@ use super::support::progress::ProgressSender;
 use super::support::slot::Slot;
 use super::support::task;
 use crate::protocol::jsonrpc::{Method, RawJson};
+use crate::protocol::revision::Era;
 use crate::protocol::session::{Answer, Limit};
 use crate::settings::{ExposeMode, ServerDef, Settings};
 
@@ -44,6 +45,9 @@ pub struct Caller {
     pub project: Option<Arc<Path>>,
     /// What the host calls itself, for logs (H-16, O-03).
     pub label: Arc<str>,
+    /// How this caller reached mcpx; decides the lane of a server that follows (U-19). Modern for
+    /// everything that is no host's request: the command line, `/v1`, mcpx itself (P-18).
+    pub era: Era,
 }
 
 /// One call on an upstream, in newest shape.

@@ -85,6 +85,10 @@ pub struct ProcessDefinition {
     pub url: Option<String>,
     /// Configured headers, sorted by name (P-10).
     pub headers: BTreeMap<String, String>,
+    /// The configured credential's members by name; left out where there is none, so that records
+    /// from before there were any are found.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub auth: BTreeMap<String, String>,
 }
 
 impl ProcessDefinition {

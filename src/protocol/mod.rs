@@ -14,6 +14,8 @@ pub mod model;
 
 pub mod edge;
 
+pub mod http_rules;
+
 pub mod session;
 
 pub mod era_record;

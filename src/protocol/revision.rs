@@ -108,6 +108,18 @@ impl Revision {
         self.is_modern()
     }
 
+    /// Whether HTTP messages name the revision in `MCP-Protocol-Version`: since the Transports page of
+    /// 2025-06-18 (U-20).
+    pub const fn sends_version_header(self) -> bool {
+        matches!(self, Self::V2025_06_18 | Self::V2025_11_25 | Self::V2026_07_28)
+    }
+
+    /// Whether HTTP requests repeat method, name and annotated arguments in headers (2026-07-28
+    /// Streamable HTTP page, "Request Metadata"; U-21).
+    pub const fn mirrors_in_headers(self) -> bool {
+        self.is_modern()
+    }
+
     /// What an `initialize` that asked for `requested` is answered with (H-06, H-07, H-08).
     pub fn counter_offer(requested: Option<&str>) -> Self {
         match requested.and_then(Self::parse) {

@@ -130,7 +130,7 @@ fn server_schema() -> Json {
     }
     json!({
         "type": "object",
-        "required": ["command"],
+        "oneOf": [{"required": ["command"]}, {"required": ["url"]}],
         "additionalProperties": false,
         "properties": properties,
     })

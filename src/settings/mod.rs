@@ -20,5 +20,5 @@ pub mod value;
 pub use layers::{Origin, Sources};
 pub use load::Loaded;
 pub use mistake::Mistake;
-pub use servers::{ExposeMode, Scope, ServerDef};
+pub use servers::{AuthDef, ExposeMode, RemoteTransport, Scope, ServerDef};
 pub use typed::Settings;

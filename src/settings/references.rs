@@ -69,6 +69,11 @@ pub fn expand(
     Ok(whole)
 }
 
+/// A text without references, as [`expand`] gives it.
+pub fn plain(text: &str) -> Result<String, String> {
+    expand(text, |of| Err(format!("{of} cannot be looked up here")))
+}
+
 /// A text that [`expand`] gives back unchanged.
 pub fn escape(text: &str) -> String {
     text.replace('$', "$$")

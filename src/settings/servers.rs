@@ -1,6 +1,9 @@
 //! Upstream definitions: the `[servers.NAME]` tables.
 
+mod remote;
+
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +15,8 @@ use super::value::{choose, parse_duration};
 use crate::protocol::naming::namespace_of_key;
 use crate::protocol::revision::Revision;
 use crate::protocol::session::probe::Preference;
+
+pub use remote::{AuthDef, RemoteTransport, check_header, check_url};
 
 /// Who shares an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -92,14 +97,22 @@ pub fn preference_of_word(word: &str) -> Option<Preference> {
 }
 
 /// One upstream as configured.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ServerDef {
     /// The configuration key.
     pub key: String,
     /// The namespace: from the key, or `namespace`.
     pub namespace: String,
-    /// Program and arguments, references unexpanded.
+    /// Program and arguments, references unexpanded; empty for a remote server.
     pub command: Vec<String>,
+    /// The address of a remote server, references unexpanded.
+    pub url: Option<String>,
+    /// Its transport; without one it is probed, HTTP first.
+    pub transport: Option<RemoteTransport>,
+    /// Headers of every request to it, references unexpanded.
+    pub headers: BTreeMap<String, String>,
+    /// Its credential, references unexpanded.
+    pub auth: Option<AuthDef>,
     /// Environment, references unexpanded.
     pub env: BTreeMap<String, String>,
     /// Working directory as written; relative to the project of the scope.
@@ -135,6 +148,10 @@ impl ServerDef {
             namespace: DEMO.to_owned(),
             // A `$` in our own path is no reference.
             command: vec![references::escape(&program.to_string_lossy()), "demo-server".to_owned()],
+            url: None,
+            transport: None,
+            headers: BTreeMap::new(),
+            auth: None,
             env: BTreeMap::new(),
             cwd: None,
             base: PathBuf::from("/"),
@@ -147,6 +164,21 @@ impl ServerDef {
             prefix: None,
             builtin: true,
         }
+    }
+
+    /// Whether it is reached by an address and has no process of ours.
+    pub const fn is_remote(&self) -> bool {
+        self.url.is_some()
+    }
+}
+
+/// Which server it is; the rest may hold secrets that were written in clear.
+impl fmt::Debug for ServerDef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerDef")
+            .field("key", &self.key)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
     }
 }
 
@@ -208,6 +240,32 @@ pub const SERVER_KEYS: &[ServerKey] = &[
               the folder of this file.",
     },
     ServerKey {
+        name: "url",
+        schema: r#"{"type":"string"}"#,
+        doc: "The address of a remote server, in place of a program. References are replaced when a \
+              connection is made.",
+    },
+    ServerKey {
+        name: "transport",
+        schema: r#"{"enum":["http","sse"]}"#,
+        doc: "How a remote server is spoken to: Streamable HTTP, or HTTP+SSE of 2024-11-05; without \
+              it, HTTP is tried first.",
+    },
+    ServerKey {
+        name: "headers",
+        schema: r#"{"type":"object","additionalProperties":{"type":"string"}}"#,
+        doc: "Headers of every request to a remote server; sent to the origin of its `url` only.",
+    },
+    ServerKey {
+        name: "auth",
+        schema: r#"{"type":"object","required":["type"],"additionalProperties":false,"properties":{"type":{"enum":["bearer","basic","header","env","query"]},"token":{"type":"string"},"username":{"type":"string"},"password":{"type":"string"},"name":{"type":"string"},"value":{"type":"string"}}}"#,
+        doc: "A credential: { type = \"bearer\", token }, { type = \"basic\", username, password }, \
+              { type = \"header\", name, value } or { type = \"query\", name, value } for a `url`, \
+              { type = \"env\", name, value } for a `command`. A credential in the query of a URL \
+              ends up in the logs of servers and proxies: use `query` only where nothing else is \
+              taken.",
+    },
+    ServerKey {
         name: "scope",
         schema: r#"{"enum":["global","project","session","call"]}"#,
         doc: "Who shares an instance: everybody, everybody in one project (the default), one host \
@@ -250,9 +308,6 @@ pub const SERVER_KEYS: &[ServerKey] = &[
         doc: "Its name towards hosts, in place of the one made from its key.",
     },
 ];
-
-/// Keys of remote servers, which belong to a later version.
-const REMOTE_KEYS: [&str; 6] = ["url", "transport", "headers", "auth", "type", "httpUrl"];
 
 /// Reads one `[servers.NAME]` table; `None` where it has mistakes.
 pub fn read(
@@ -304,28 +359,16 @@ impl<'a> TableReading<'a> {
     fn keys(&mut self, entries: &[Entry]) {
         let mut seen: Vec<&str> = Vec::new();
         let mut args: Vec<String> = Vec::new();
-        let mut remote = false;
         for entry in entries {
             let names = SERVER_KEYS.iter().map(|key| key.name);
             let name = names.clone().find(|name| *name == entry.key || camel(name) == entry.key);
             let Some(name) = name else {
-                if REMOTE_KEYS.contains(&entry.key.as_str()) {
-                    // Said once for the whole table, not once for each of its keys.
-                    if !remote {
-                        self.wrong(
-                            entry.at,
-                            format!(
-                                "remote servers (`{}`) are not supported by this version; only \
-                                 servers with a `command` are",
-                                entry.key
-                            ),
-                        );
-                    }
-                    remote = true;
-                } else {
-                    let text = format!("unknown key `{}`; {}", entry.key, hint(&entry.key, names));
-                    self.wrong(entry.at, text);
-                }
+                let foreign = remote::FOREIGN_KEYS.iter().find(|(name, _)| *name == entry.key);
+                let what = match foreign {
+                    Some((_, instead)) => (*instead).to_owned(),
+                    None => hint(&entry.key, names),
+                };
+                self.wrong(entry.at, format!("unknown key `{}`; {what}", entry.key));
                 continue;
             };
             if seen.contains(&name) {
@@ -339,9 +382,7 @@ impl<'a> TableReading<'a> {
             }
         }
         self.draft.def.command.append(&mut args);
-        if !seen.contains(&"command") && !remote {
-            self.wrong(self.at, "has no `command`; for example command = [\"npx\", \"-y\", \"…\"]");
-        }
+        self.one_kind(&seen);
         self.whole();
     }
 
@@ -352,6 +393,10 @@ impl<'a> TableReading<'a> {
             "command" => self.draft.def.command = self.command(node),
             "env" => self.draft.def.env = self.environment(node),
             "cwd" => self.draft.def.cwd = self.text(node, name),
+            "url" => self.draft.def.url = self.url(node),
+            "transport" => self.draft.def.transport = self.transport(node),
+            "headers" => self.draft.def.headers = self.headers(node),
+            "auth" => self.draft.def.auth = self.auth(node),
             "max" => self.draft.max = self.instances(node),
             "prefix" => self.draft.def.prefix = self.label(node, name, true),
             "namespace" => {

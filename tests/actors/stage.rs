@@ -15,6 +15,7 @@ use mcpx::actors::instance::keeper::Alive;
 use mcpx::actors::instance::spec::{Looking, Surroundings};
 use mcpx::actors::upstreams::{CallWant, Caller, HostId, PoolStatus, Refused, UpstreamsHandle};
 use mcpx::protocol::jsonrpc::{Method, RawJson};
+use mcpx::protocol::revision::Era;
 use mcpx::protocol::session::Answer;
 use mcpx::settings::{Scope, ServerDef, Settings};
 use mcpx::transport::store;
@@ -220,13 +221,18 @@ pub fn bare(name: &str) -> ServerDef {
 
 /// Somebody without session and project.
 pub fn nobody() -> Caller {
-    Caller { host: None, project: None, label: "test".into() }
+    Caller { host: None, project: None, label: "test".into(), era: Era::Modern }
 }
 
 /// A host session in a project folder.
 pub fn host(number: u64, project: &str) -> Caller {
     let project: Arc<Path> = Path::new(project).into();
-    Caller { host: Some(HostId(number)), project: Some(project), label: "test".into() }
+    Caller {
+        host: Some(HostId(number)),
+        project: Some(project),
+        label: "test".into(),
+        era: Era::Modern,
+    }
 }
 
 /// A call of a tool.

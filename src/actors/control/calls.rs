@@ -12,12 +12,13 @@ use crate::control::ApiError;
 use crate::control::types::{AskAnswer, CallRequest, FailureCode, NamespaceTools, ToolsAnswer};
 use crate::protocol::jsonrpc::{Method, Object, RawJson};
 use crate::protocol::model::tool_result;
+use crate::protocol::revision::Era;
 use crate::settings::mistake::hint;
 
 /// Who calls when no host does.
 fn caller(project: Option<&str>) -> Caller {
     let project = project.map(|folder| Arc::from(PathBuf::from(folder)));
-    Caller { host: None, project, label: Arc::from("mcpx") }
+    Caller { host: None, project, label: Arc::from("mcpx"), era: Era::Modern }
 }
 
 pub(super) async fn tools(

@@ -7,6 +7,7 @@ use super::servers;
 use crate::control::ApiError;
 use crate::control::types::{DoctorAnswer, Finding, Severity};
 use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::revision::Era;
 use crate::settings::ServerDef;
 
 pub(super) async fn examine(context: &Context, server: Option<&str>) -> Result<RawJson, ApiError> {
@@ -31,7 +32,8 @@ pub(super) async fn examine(context: &Context, server: Option<&str>) -> Result<R
 
 async fn one_server(context: &Context, def: &ServerDef) -> Finding {
     let subject = format!("server {}", def.key);
-    let caller = Caller { host: None, project: None, label: "mcpx doctor".into() };
+    let caller =
+        Caller { host: None, project: None, label: "mcpx doctor".into(), era: Era::Modern };
     match context.upstreams.list_now(&caller, &def.key).await {
         Ok(()) => {
             let snapshot = context.catalog.snapshot();

@@ -20,7 +20,7 @@ use crate::actors::support::timer::Timer;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::session::pending::Pending;
 use crate::protocol::session::upstream::{
-    Call, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
+    Call, ListKind, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
     UpstreamOutput, UpstreamSession,
 };
 use crate::protocol::session::{Closed, Limit};
@@ -165,6 +165,7 @@ impl InstanceState {
                 version_attempts: upstream.version_attempts,
                 ping: upstream.ping,
             },
+            http: None,
         }
     }
 
@@ -189,6 +190,8 @@ impl InstanceState {
         while let Some(output) = self.session.as_mut().and_then(UpstreamSession::poll_output) {
             match output {
                 UpstreamOutput::Send(frame) => self.send(frame),
+                // Not before instances are connected over HTTP.
+                UpstreamOutput::Exchange(_) | UpstreamOutput::Drop { .. } => {}
                 UpstreamOutput::Event(event) => self.event(now, event),
                 UpstreamOutput::Notice(notice) => self.emit(Event::from_notice(notice)),
                 UpstreamOutput::Close(why) => self.close(why),
@@ -236,9 +239,9 @@ impl InstanceState {
         match event {
             UpstreamEvent::Settled(settled) => self.settled(now, settled),
             UpstreamEvent::OpenFailed(error) => self.open_failed(&error),
-            UpstreamEvent::Tools(read) => self.tools_read(now, read),
+            UpstreamEvent::Listed(kind, read) => self.list_read(now, kind, read),
             // The session reads them again by itself; the catalog compares (F38).
-            UpstreamEvent::ToolsChanged => {}
+            UpstreamEvent::Changed(_) => {}
             UpstreamEvent::Noise(line) => {
                 if let Some(ring) = &self.stderr {
                     ring.note(&format!("[stdout] {line}"));
@@ -288,7 +291,7 @@ impl InstanceState {
     fn read_tools(&mut self, now: Instant) {
         if let Some(session) = &mut self.session {
             self.lists.under_way = true;
-            session.read_tools(now);
+            session.read_list(now, ListKind::Tools);
         }
     }
 
@@ -315,13 +318,19 @@ impl InstanceState {
             | OpenError::Refused { .. }
             | OpenError::Unusable(_)
             | OpenError::TimedOut(_)
+            | OpenError::Http(_)
+            | OpenError::Unreachable(_)
+            | OpenError::TrySse(_)
             | OpenError::Closed(_) => EndKind::StartFailed { fault: Fault::Passing },
         };
         self.finish(kind, error.to_string());
     }
 
-    fn tools_read(&mut self, now: Instant, read: Result<ListRead, String>) {
+    fn list_read(&mut self, now: Instant, kind: ListKind, read: Result<ListRead, String>) {
         let InstanceArgs { def, shop, .. } = &self.args;
+        if kind != ListKind::Tools {
+            return;
+        }
         match read {
             Ok(list) => shop.catalog.listed(def, list),
             Err(why) => shop.catalog.list_failed(def, why),

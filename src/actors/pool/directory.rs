@@ -304,6 +304,7 @@ impl Lease {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::revision::Era;
 
     #[test]
     fn scope_keys_say_who_shares() {
@@ -312,6 +313,7 @@ mod tests {
             host,
             project: project.cloned(),
             label: "test".into(),
+            era: Era::Modern,
         };
         let somebody = caller(Some(HostId(7)), Some(&project));
         let nobody = caller(None, None);

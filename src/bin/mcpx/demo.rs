@@ -144,10 +144,11 @@ impl Demo {
     fn pump(&mut self, sender: &LinkSender) {
         while let Some(output) = self.session.poll_output() {
             match output {
-                HostOutput::Send(frame) => self.unsent.push_back(frame),
+                HostOutput::Send { frame, .. } => self.unsent.push_back(frame),
                 HostOutput::Event(HostEvent::Request(request)) => self.request(&request),
                 HostOutput::Event(HostEvent::Cancelled { key }) => self.cancelled(key),
                 HostOutput::Event(HostEvent::Opened { .. } | HostEvent::Notification { .. })
+                | HostOutput::PostDone(_)
                 | HostOutput::Notice(_) => {}
             }
         }

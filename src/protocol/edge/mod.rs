@@ -68,6 +68,12 @@ pub fn downgrade_progress(revision: Revision, params: &RawJson, token: &RawJson)
     requests::progress(revision, params, token)
 }
 
+/// Parameters of `notifications/message` for a host of any revision, which spell it alike: what a
+/// modern upstream says about its own request and stream goes.
+pub fn downgrade_log(params: &RawJson) -> RawJson {
+    requests::log(params)
+}
+
 /// Reads the parameters of a host's request into newest shape, and takes the envelope out of them.
 /// An error is the answer to the request (H-11, H-13, H-14).
 pub fn lift_params(params: Option<&RawJson>) -> Result<Lifted, RpcError> {

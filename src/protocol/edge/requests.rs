@@ -6,6 +6,7 @@ use bytes::{BufMut, BytesMut};
 use super::fields::{Shape, is_foreign, spell_open};
 use super::keys::{
     CLIENT_CAPABILITIES, CLIENT_INFO, ENVELOPE, LOG_LEVEL, PROGRESS_TOKEN, PROTOCOL_VERSION,
+    SUBSCRIPTION_ID,
 };
 use super::{Envelope, Lifted, LogLevel};
 use crate::protocol::jsonrpc::skim::has_member;
@@ -161,6 +162,22 @@ pub(super) fn progress(revision: Revision, params: &RawJson, token: &RawJson) ->
     let mut object = Object::read_or_empty(Some(params));
     object.set(PROGRESS_TOKEN, token.clone());
     spell_open(Shape::ProgressParams, revision, &mut object);
+    object.write()
+}
+
+/// See [`super::downgrade_log`].
+pub(super) fn log(params: &RawJson) -> RawJson {
+    if !has_meta(params) {
+        return params.clone();
+    }
+    let mut object = Object::read_or_empty(Some(params));
+    let Some(Ok(mut meta)) = object.get("_meta").map(Object::read) else { return params.clone() };
+    meta.retain(|key, _| key != SUBSCRIPTION_ID && !ENVELOPE.contains(&key));
+    if meta.is_empty() {
+        object.remove("_meta");
+    } else {
+        object.set("_meta", meta.write());
+    }
     object.write()
 }
 

@@ -7,6 +7,7 @@
 
 mod batch;
 mod inbound;
+mod notes;
 mod progress;
 
 use std::collections::{HashMap, VecDeque};
@@ -16,9 +17,10 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use self::batch::{BatchKey, Batches};
+pub use self::notes::HostNote;
 pub use self::progress::ProgressPace;
 use self::progress::{Passage, Throttle};
-use super::{CallKey, HostRequest, Outcome, Peer};
+use super::{CallKey, HostRequest, LogLevel, Outcome, Peer};
 use crate::protocol::Notice;
 use crate::protocol::edge;
 use crate::protocol::jsonrpc::{
@@ -46,11 +48,24 @@ pub struct HostConfig {
     pub over_stdio: bool,
 }
 
+/// One HTTP request that carries messages of a host: what it asks for is answered on its own stream,
+/// together with whatever relates to it (Streamable HTTP pages of all revisions).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PostId(pub u64);
+
 /// What the owner must do.
 #[derive(Debug)]
 pub enum HostOutput {
     /// Write this frame to the host.
-    Send(Bytes),
+    Send {
+        /// The bytes of one message or array.
+        frame: Bytes,
+        /// On the stream of this POST; `None` is the connection's own stream, over stdio the only
+        /// one.
+        post: Option<PostId>,
+    },
+    /// Everything that this POST asked for is answered or withdrawn; nothing more is sent for it.
+    PostDone(PostId),
     /// Act on this.
     Event(HostEvent),
     /// Log this.
@@ -93,13 +108,17 @@ pub struct HostSession {
     config: Arc<HostConfig>,
     /// How everything without an envelope is spelled (H-07).
     handshake: Option<Handshake>,
-    /// A tool list change that could not be told yet.
-    change_untold: bool,
+    /// What could not be told yet, each thing once.
+    untold: Vec<HostNote>,
+    /// What `logging/setLevel` said (H-42).
+    log_level: Option<LogLevel>,
     stage: Stage,
     last_key: u64,
     calls: HashMap<CallKey, Open>,
     keys: HashMap<Id, CallKey>,
     batches: Batches,
+    /// POSTs that are not answered yet, with how many of their requests are open.
+    posts: HashMap<PostId, usize>,
     outputs: VecDeque<HostOutput>,
     /// How many calls hold progress back.
     held: usize,
@@ -131,8 +150,17 @@ struct Open {
     id: Id,
     method: Method,
     revision: Revision,
-    batch: Option<BatchKey>,
+    to: To,
     progress: Option<Throttle>,
+    /// The modern key of this request (H-41).
+    log_level: Option<LogLevel>,
+}
+
+/// Where the answer to a message goes.
+#[derive(Debug, Clone, Copy, Default)]
+struct To {
+    post: Option<PostId>,
+    batch: Option<BatchKey>,
 }
 
 impl HostSession {
@@ -141,12 +169,14 @@ impl HostSession {
         Self {
             config,
             handshake: None,
-            change_untold: false,
+            untold: Vec::new(),
+            log_level: None,
             stage: Stage::Unknown,
             last_key: 0,
             calls: HashMap::new(),
             keys: HashMap::new(),
             batches: Batches::default(),
+            posts: HashMap::new(),
             outputs: VecDeque::new(),
             held: 0,
             warned_of_encoding: false,
@@ -165,9 +195,26 @@ impl HostSession {
             self.outputs.push_back(HostOutput::Notice(Notice::host(text)));
         }
         match incoming {
-            Ok(Incoming::One(message)) => self.message(message, None),
-            Ok(Incoming::Batch(parts)) => self.batch(parts),
+            Ok(incoming) => self.incoming(incoming, None),
             Err(malformed) => self.malformed(&malformed, frame),
+        }
+    }
+
+    /// The host said something in a POST: the body of an HTTP request is read by whoever finds out
+    /// which session it is for. A [`HostOutput::PostDone`] follows sooner or later.
+    pub fn handle_post(&mut self, _now: Instant, post: PostId, incoming: Incoming) {
+        // Held open while its messages are taken.
+        self.posts.insert(post, 1);
+        if self.stage != Stage::Closed {
+            self.incoming(incoming, Some(post));
+        }
+        self.release(Some(post));
+    }
+
+    fn incoming(&mut self, incoming: Incoming, post: Option<PostId>) {
+        match incoming {
+            Incoming::One(message) => self.message(message, To { post, batch: None }),
+            Incoming::Batch(parts) => self.batch(parts, post),
         }
     }
 
@@ -187,7 +234,8 @@ impl HostSession {
              link.max_frame)"
         );
         if let Some(id) = salvage_cut_id(head) {
-            self.answer(None, id, Err(RpcError::new(Code::InvalidRequest, text.clone())));
+            let error = RpcError::new(Code::InvalidRequest, text.clone());
+            self.answer(To::default(), id, Err(error));
         }
         self.outputs.push_back(HostOutput::Notice(Notice::host(text)));
     }
@@ -203,6 +251,9 @@ impl HostSession {
         for key in keys {
             self.outputs.push_back(HostOutput::Event(HostEvent::Cancelled { key }));
         }
+        let mut posts: Vec<PostId> = self.posts.drain().map(|(post, _)| post).collect();
+        posts.sort_unstable();
+        self.outputs.extend(posts.into_iter().map(HostOutput::PostDone));
     }
 
     /// A deadline passed (held-back progress is due).
@@ -216,7 +267,7 @@ impl HostSession {
             if let Some(params) = throttle.take_due(now, pace) {
                 self.held -= 1;
                 let frame = progress_frame(open.revision, &params, throttle.token());
-                self.outputs.push_back(HostOutput::Send(frame));
+                self.outputs.push_back(HostOutput::Send { frame, post: open.to.post });
             }
         }
     }
@@ -228,11 +279,12 @@ impl HostSession {
             let (token, rest) = throttle.into_rest();
             if let Some(params) = rest {
                 let frame = progress_frame(open.revision, &params, &token);
-                self.outputs.push_back(HostOutput::Send(frame));
+                self.outputs.push_back(HostOutput::Send { frame, post: open.to.post });
             }
         }
         let outcome = self.spell(open.revision, &open.method, outcome);
-        self.answer(open.batch, open.id, outcome);
+        self.answer(open.to, open.id, outcome);
+        self.release(open.to.post);
     }
 
     /// Progress of a request: `params` as the upstream sent them, whatever token they hold.
@@ -242,23 +294,10 @@ impl HostSession {
         let held_before = throttle.deadline().is_some();
         if throttle.offer(now, self.config.progress_pace, params) == Passage::Now {
             let frame = progress_frame(open.revision, params, throttle.token());
-            self.outputs.push_back(HostOutput::Send(frame));
+            self.outputs.push_back(HostOutput::Send { frame, post: open.to.post });
         }
         let holds = throttle.deadline().is_some();
         self.held = self.held + usize::from(holds) - usize::from(held_before);
-    }
-
-    /// This host's visible tool list changed (only said to an initialised legacy host; modern hosts
-    /// hear it on a listen stream, which is another issue's).
-    pub fn tools_changed(&mut self, _now: Instant) {
-        if !self.announces_tools() {
-            return;
-        }
-        if self.handshake.as_ref().is_some_and(|handshake| handshake.initialized) {
-            self.outputs.push_back(list_changed());
-        } else {
-            self.change_untold = true;
-        }
     }
 
     /// How many requests are open.
@@ -295,13 +334,6 @@ impl HostSession {
         Some(open)
     }
 
-    fn announces_tools(&self) -> bool {
-        let tools = self.config.capabilities.member("tools");
-        tools
-            .and_then(|tools| tools.member("listChanged"))
-            .is_some_and(|flag| flag.as_bytes() == b"true")
-    }
-
     fn spell(&self, revision: Revision, method: &Method, outcome: Outcome) -> Outcome {
         match outcome {
             Ok(result) => Ok(edge::downgrade_result(revision, method, &result, &self.config.info)),
@@ -310,15 +342,15 @@ impl HostSession {
     }
 
     /// Sends an outcome that is spelled already.
-    fn answer(&mut self, batch: Option<BatchKey>, id: Id, outcome: Outcome) {
-        self.reply(batch, Response { id: Some(id), outcome }.to_frame());
+    fn answer(&mut self, to: To, id: Id, outcome: Outcome) {
+        self.reply(to, Response { id: Some(id), outcome }.to_frame());
     }
 
     /// Answers a request whose id cannot be read.
-    fn answer_nobody(&mut self, batch: Option<BatchKey>, error: &RpcError) {
+    fn answer_nobody(&mut self, to: To, error: &RpcError) {
         let modern = self.is_only_modern();
-        let revision = if modern { Revision::NEWEST } else { self.legacy_peer(batch).revision };
-        self.answer_unread(revision, batch, error);
+        let revision = if modern { Revision::NEWEST } else { self.legacy_peer(to).revision };
+        self.answer_unread(revision, to, error);
     }
 
     /// Introduced without a handshake: by modern requests.
@@ -327,32 +359,45 @@ impl HostSession {
     }
 
     /// [`Self::answer_nobody`] in a revision.
-    fn answer_unread(&mut self, revision: Revision, batch: Option<BatchKey>, error: &RpcError) {
+    fn answer_unread(&mut self, revision: Revision, to: To, error: &RpcError) {
         let frame = if revision.leaves_out_unread_ids() {
             Response::to_frame_without_id(error)
         } else {
             Response { id: None, outcome: Err(error.clone()) }.to_frame()
         };
-        self.reply(batch, frame);
+        self.reply(to, frame);
     }
 
-    fn reply(&mut self, batch: Option<BatchKey>, frame: Bytes) {
-        match batch {
-            None => self.outputs.push_back(HostOutput::Send(frame)),
-            Some(batch) => self.settle(batch, Some(frame)),
+    fn reply(&mut self, to: To, frame: Bytes) {
+        match to.batch {
+            None => self.outputs.push_back(HostOutput::Send { frame, post: to.post }),
+            Some(batch) => self.settle(to.post, batch, Some(frame)),
         }
     }
 
-    fn settle(&mut self, batch: BatchKey, answer: Option<Bytes>) {
-        if let Some(whole) = self.batches.settle(batch, answer) {
-            self.outputs.push_back(HostOutput::Send(whole));
+    fn settle(&mut self, post: Option<PostId>, batch: BatchKey, answer: Option<Bytes>) {
+        if let Some(frame) = self.batches.settle(batch, answer) {
+            self.outputs.push_back(HostOutput::Send { frame, post });
         }
     }
-}
 
-fn list_changed() -> HostOutput {
-    let method = Method::known("notifications/tools/list_changed");
-    HostOutput::Send(Notification { method, params: None }.to_frame())
+    /// One request of a POST is open.
+    fn hold(&mut self, post: Option<PostId>) {
+        if let Some(open) = post.and_then(|post| self.posts.get_mut(&post)) {
+            *open += 1;
+        }
+    }
+
+    /// One is not any more.
+    fn release(&mut self, post: Option<PostId>) {
+        let Some(post) = post else { return };
+        let Some(open) = self.posts.get_mut(&post) else { return };
+        *open -= 1;
+        if *open == 0 {
+            self.posts.remove(&post);
+            self.outputs.push_back(HostOutput::PostDone(post));
+        }
+    }
 }
 
 fn progress_frame(revision: Revision, params: &RawJson, token: &RawJson) -> Bytes {
@@ -362,3 +407,6 @@ fn progress_frame(revision: Revision, params: &RawJson, token: &RawJson) -> Byte
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod post_tests;

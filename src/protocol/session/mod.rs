@@ -19,6 +19,7 @@ pub mod upstream;
 
 use std::time::Duration;
 
+pub use super::edge::LogLevel;
 use super::jsonrpc::{Method, RawJson, RpcError};
 use super::revision::Revision;
 
@@ -59,6 +60,9 @@ pub struct HostRequest {
     pub peer: std::sync::Arc<Peer>,
     /// Whether the host gave a progress token; only then does progress go back (F37).
     pub wants_progress: bool,
+    /// The least level of log messages that the host wants to hear while this goes on: the modern
+    /// key of this request, or what `logging/setLevel` said; none where it asked for none (H-41).
+    pub log_level: Option<LogLevel>,
 }
 
 /// What a host's request ends with: a newest-shape result, or an error.

@@ -10,7 +10,8 @@ use super::host::{HostConfig, HostEvent, HostOutput, HostSession, ProgressPace};
 use super::pending::{CallLimits, CallSink, Pending, Resolved};
 use super::probe::Preference;
 use super::upstream::{
-    Call, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent, UpstreamOutput, UpstreamSession,
+    Call, ListKind, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent, UpstreamOutput,
+    UpstreamSession,
 };
 use super::*;
 use crate::protocol::Notice;
@@ -82,6 +83,7 @@ impl Pair {
             info: info.clone(),
             capabilities: RawJson::empty_object(),
             timings,
+            http: None,
         };
         let host = HostConfig {
             info,
@@ -119,6 +121,9 @@ impl Pair {
                         self.frames += 1;
                         self.host.handle_frame(self.now, &frame);
                     }
+                    UpstreamOutput::Exchange(_) | UpstreamOutput::Drop { .. } => {
+                        panic!("no HTTP here")
+                    }
                     UpstreamOutput::Event(event) => self.events.push(event),
                     UpstreamOutput::Notice(notice) => self.notices.push(notice),
                     UpstreamOutput::Close(why) => panic!("closed: {why}"),
@@ -127,14 +132,14 @@ impl Pair {
             while let Some(output) = self.host.poll_output() {
                 quiet = false;
                 match output {
-                    HostOutput::Send(frame) => {
+                    HostOutput::Send { frame, .. } => {
                         if let Resolved::Other(frame) = self.pending.resolve(self.now, frame) {
                             self.upstream.handle_frame(self.now, &frame);
                         }
                     }
                     HostOutput::Event(HostEvent::Request(request)) => self.requests.push(request),
                     HostOutput::Event(HostEvent::Cancelled { key }) => self.cancelled.push(key),
-                    HostOutput::Event(_) => {}
+                    HostOutput::Event(_) | HostOutput::PostDone(_) => {}
                     HostOutput::Notice(notice) => self.notices.push(notice),
                 }
             }
@@ -278,7 +283,7 @@ fn errors_in_every_revision() {
 #[test]
 fn f38_lists_in_every_revision() {
     for (revision, mut pair) in pairs() {
-        pair.upstream.read_tools(pair.now);
+        pair.upstream.read_list(pair.now, ListKind::Tools);
         pair.pump();
         let first = pair.request();
         assert_eq!(first.method.as_str(), "tools/list");
@@ -287,10 +292,10 @@ fn f38_lists_in_every_revision() {
         let second = pair.request();
         assert_eq!(second.params.member_str("cursor").as_deref(), Some("c"));
         pair.finish(second.key, Ok(raw(r#"{"tools":[]}"#)));
-        let Some(UpstreamEvent::Tools(Ok(list))) = pair.events.pop() else { panic!("no list") };
+        let Some(UpstreamEvent::Listed(_, Ok(list))) = pair.events.pop() else { panic!("no list") };
         assert_eq!((list.items.len(), list.incomplete), (1, None));
 
-        pair.host.tools_changed(pair.now);
+        pair.host.host_note(pair.now, host::HostNote::Changed(ListKind::Tools));
         pair.pump();
         // A modern host hears of it on a listen stream only.
         assert_eq!(pair.requests.is_empty(), revision.is_modern());

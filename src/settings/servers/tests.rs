@@ -106,9 +106,89 @@ idle_timeout = 600
 }
 
 #[test]
-fn a_remote_server_is_refused_clearly_and_once() {
-    let text = "[servers.docs]\nurl = \"https://docs.example/mcp\"\nheaders = { A = \"b\" }\n";
-    assert!(only_mistake(text).contains("not supported by this version"));
+fn a_remote_server_is_read() {
+    let text = r#"
+[servers.docs]
+url = "https://docs.example/mcp"
+transport = "streamable-http"
+headers = { X-Tenant = "acme", Authorization = "Bearer ${env:T}" }
+[servers.old]
+url = "${env:OLD}/sse"
+transport = "sse"
+auth = { type = "basic", username = "me", password = "${file:/run/p}" }
+[servers.local]
+command = "x"
+auth = { type = "env", name = "TOKEN", value = "${env:T}" }
+"#;
+    let servers = read_all(text).unwrap();
+    let [docs, old, local] = servers.as_slice() else { panic!("{servers:?}") };
+    assert!(docs.is_remote() && docs.command.is_empty());
+    assert_eq!(docs.url.as_deref(), Some("https://docs.example/mcp"));
+    assert_eq!(docs.transport, Some(RemoteTransport::Http));
+    assert_eq!(docs.headers["Authorization"], "Bearer ${env:T}");
+    assert_eq!(old.transport, Some(RemoteTransport::Sse));
+    let basic = AuthDef::Basic { username: "me".to_owned(), password: "${file:/run/p}".to_owned() };
+    assert_eq!(old.auth, Some(basic));
+    let variable = AuthDef::Env { name: "TOKEN".to_owned(), value: "${env:T}".to_owned() };
+    assert_eq!((local.is_remote(), &local.auth), (false, &Some(variable)));
+}
+
+#[test]
+fn mistakes_of_a_remote_server_are_named() {
+    for (table, expected) in [
+        ("url = \"ftp://x/y\"", ":2:7: server `a`: `url`: `ftp:` is neither http: nor https:"),
+        ("url = \"docs.example\"", "write it like https://example.com/mcp"),
+        ("url = \"https://me:pw@x/\"", "has a user name in it"),
+        ("url = \"x${A}\"", "begins with neither http:// nor https://"),
+        ("url = \"https://x/\"\ntransport = \"ws\"", "\"ws\" is not one of http, sse"),
+        ("url = \"https://x/\"\ncommand = \"y\"", "has both `command` and `url`"),
+        ("url = \"https://x/\"\nenv = { A = \"b\" }", "`env` belongs to a `command`"),
+        ("command = \"x\"\nheaders = { A = \"b\" }", "`headers` belongs to a `url`"),
+        ("url = \"https://x/\"\nheaders = { Accept = \"b\" }", "is set by mcpx itself"),
+        ("url = \"https://x/\"\nheaders = { Mcp-Name = \"b\" }", "is set by mcpx itself"),
+        ("url = \"https://x/\"\nheaders = { \"a b\" = \"c\" }", "is no name of a header"),
+        ("url = \"https://x/\"\nheaders = { A = \"b\\nc\" }", "one line of plain text"),
+        ("url = \"https://x/\"\nheaders = { A = \"b\", a = \"c\" }", "is given twice"),
+        ("httpUrl = \"https://x/\"\nurl = \"https://x/\"", "unknown key `httpUrl`; write `url`"),
+        ("type = \"http\"\nurl = \"https://x/\"", "unknown key `type`; "),
+    ] {
+        let mistake = only_mistake(&format!("[servers.a]\n{table}\n"));
+        assert!(mistake.contains(expected), "{mistake} should say {expected}");
+    }
+}
+
+#[test]
+fn mistakes_of_a_credential_are_named() {
+    for (auth, expected) in [
+        ("\"token\"", "`auth` is a table, found text; write it like { type"),
+        ("{ token = \"x\" }", "`auth` has no `type`"),
+        ("{ type = \"oauth\" }", "oauth is not supported by this version"),
+        ("{ type = \"barer\", token = \"x\" }", "did you mean `bearer`?"),
+        ("{ type = \"bearer\" }", "`auth` of type bearer has no `token`"),
+        ("{ type = \"bearer\", tokn = \"\", token = \"x\" }", "`auth.tokn` is not known to bearer"),
+        ("{ type = \"basic\", username = \"a:b\", password = \"\" }", "has no colon"),
+        ("{ type = \"header\", name = \"a b\", value = \"c\" }", "is no name of a header"),
+        ("{ type = \"query\", name = \"\", value = \"c\" }", "`name` is empty"),
+        ("{ type = \"bearer\", token = \"${x\" }", "`auth.token`: a reference begins"),
+        ("{ type = \"env\", name = \"A\", value = \"c\" }", "belongs to a `command`"),
+    ] {
+        let mistake = only_mistake(&format!("[servers.a]\nurl = \"https://x/\"\nauth = {auth}\n"));
+        assert!(mistake.contains(expected), "{mistake} should say {expected}");
+    }
+    let text = "[servers.a]\ncommand = \"a\"\nauth = { type = \"bearer\", token = \"x\" }\n";
+    assert!(only_mistake(text).contains("with a `command`, `auth` is of type env"));
+    let text = "[servers.a]\nurl = \"https://x/\"\nheaders = { authorization = \"x\" }\n\
+                auth = { type = \"bearer\", token = \"x\" }\n";
+    assert!(only_mistake(text).contains("given by both `headers` and `auth`"));
+}
+
+#[test]
+fn no_secret_stands_in_debug_output() {
+    let text = "[servers.a]\nurl = \"https://x/?k=hush\"\nheaders = { A = \"hush\" }\n\
+                auth = { type = \"bearer\", token = \"hush\" }\n";
+    let servers = read_all(text).unwrap();
+    let shown = format!("{servers:?} {:?}", servers[0].auth);
+    assert!(!shown.contains("hush"), "{shown}");
 }
 
 #[test]

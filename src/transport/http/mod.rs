@@ -2,8 +2,10 @@
 //! belong to the actors.
 
 pub mod body;
+pub mod client;
 pub mod control_call;
 pub mod listen;
+pub mod net;
 pub mod serve;
 
 use std::pin::Pin;

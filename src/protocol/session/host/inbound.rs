@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::batch::BatchKey;
 use super::progress::Throttle;
-use super::{Handshake, HostEvent, HostOutput, HostSession, Open, Stage, list_changed};
+use super::{Handshake, HostEvent, HostOutput, HostSession, Open, PostId, Stage, To};
 use crate::protocol::Notice;
 use crate::protocol::edge::methods::{Direction, Standing, standing};
 use crate::protocol::edge::{self, Lifted, lifecycle};
@@ -15,12 +14,18 @@ use crate::protocol::jsonrpc::{
 };
 use crate::protocol::model::{implementation, tool_result};
 use crate::protocol::revision::Revision;
-use crate::protocol::session::{CallKey, HostRequest, Outcome, Peer};
+use crate::protocol::session::{CallKey, HostRequest, LogLevel, Outcome, Peer};
+
+/// Who makes a request, and what of its log it wants to hear.
+struct Asker {
+    peer: Arc<Peer>,
+    log_level: Option<LogLevel>,
+}
 
 impl HostSession {
-    pub(super) fn message(&mut self, message: Message, batch: Option<BatchKey>) {
+    pub(super) fn message(&mut self, message: Message, to: To) {
         match message {
-            Message::Request(request) => self.request(request, batch),
+            Message::Request(request) => self.request(request, to),
             Message::Notification(notification) => self.notification(notification),
             // mcpx has asked this host nothing; an answer to nothing is ignored.
             Message::Response(_) => {}
@@ -29,7 +34,7 @@ impl HostSession {
 
     /// H-28, F11: only where 2025-03-26 is spoken, or may be because nothing was agreed yet (H-27);
     /// never of requests that say themselves that they are of a revision without batches.
-    pub(super) fn batch(&mut self, parts: Vec<Result<Message, Malformed>>) {
+    pub(super) fn batch(&mut self, parts: Vec<Result<Message, Malformed>>, post: Option<PostId>) {
         let revision = if parts.iter().flatten().any(is_modern) || self.is_only_modern() {
             Revision::NEWEST
         } else {
@@ -37,39 +42,41 @@ impl HostSession {
         };
         if !revision.allows_batches() {
             let text = format!("protocol revision {revision} has no batches; send one by one");
-            self.answer_unread(revision, None, &RpcError::new(Code::InvalidRequest, text));
+            let to = To { post, batch: None };
+            self.answer_unread(revision, to, &RpcError::new(Code::InvalidRequest, text));
             return;
         }
         let batch = self.batches.start();
+        let to = To { post, batch: Some(batch) };
         for part in parts {
             match part {
                 Ok(Message::Request(request)) if request.method.as_str() == "initialize" => {
                     self.batches.expect(batch);
                     let text = "`initialize` must not be part of a batch";
                     let error = RpcError::new(Code::InvalidRequest, text);
-                    self.answer(Some(batch), request.id, Err(error));
+                    self.answer(to, request.id, Err(error));
                 }
                 Ok(message) => {
                     if matches!(message, Message::Request(_)) {
                         self.batches.expect(batch);
                     }
-                    self.message(message, Some(batch));
+                    self.message(message, to);
                 }
                 Err(malformed) => {
                     self.batches.expect(batch);
                     let error = RpcError::new(Code::InvalidRequest, malformed.to_string());
                     match malformed.id().cloned() {
-                        Some(id) => self.answer(Some(batch), id, Err(error)),
-                        None => self.answer_nobody(Some(batch), &error),
+                        Some(id) => self.answer(to, id, Err(error)),
+                        None => self.answer_nobody(to, &error),
                     }
                 }
             }
         }
-        self.settle(batch, None);
+        self.settle(post, batch, None);
     }
 
     /// product.md 8: over stdio something unreadable is answered where an id can be read, and
-    /// otherwise logged and skipped; over HTTP every body has an answer. What is plainly meant as a
+    /// otherwise logged and skipped. What is plainly meant as a
     /// request, an array or an object with a method and a bad id, is answered in any case (F11, F14).
     pub(super) fn malformed(&mut self, malformed: &Malformed, frame: &Bytes) {
         let (code, id) = match malformed {
@@ -80,44 +87,44 @@ impl HostSession {
         let cause = std::error::Error::source(malformed).map(|source| format!(": {source}"));
         let text = format!("{malformed}{}", cause.unwrap_or_default());
         if let Some(id) = id {
-            self.answer(None, id, Err(RpcError::new(code, text)));
-        } else if meant || !self.config.over_stdio {
-            self.answer_nobody(None, &RpcError::new(code, text));
+            self.answer(To::default(), id, Err(RpcError::new(code, text)));
+        } else if meant {
+            self.answer_nobody(To::default(), &RpcError::new(code, text));
         } else {
             let notice = Notice::host(format!("a line from the host was skipped: {text}"));
             self.outputs.push_back(HostOutput::Notice(notice));
         }
     }
 
-    fn request(&mut self, request: Request, batch: Option<BatchKey>) {
+    fn request(&mut self, request: Request, to: To) {
         let Request { id, method, params } = request;
         if self.keys.contains_key(&id) {
             let text = format!("a request with the id {id} is in flight already");
-            self.answer(batch, id, Err(RpcError::new(Code::InvalidRequest, text)));
+            self.answer(to, id, Err(RpcError::new(Code::InvalidRequest, text)));
             return;
         }
         let opening = method.as_str() == "initialize";
         match edge::lift_params(params.as_ref()) {
             Ok(lifted) if lifted.envelope.is_some() => {
-                self.modern_request(id, method, lifted, batch);
+                self.modern_request(id, method, lifted, to);
             }
-            Ok(lifted) if opening => self.handshake(id, &lifted.params),
+            Ok(lifted) if opening => self.handshake(id, &lifted.params, to),
             // H-06: what cannot be read asks for nothing.
             Err(_) if opening && !params.is_some_and(|params| params.is_object()) => {
-                self.handshake(id, &RawJson::empty_object());
+                self.handshake(id, &RawJson::empty_object(), to);
             }
-            Ok(lifted) => self.legacy_request(id, method, lifted, batch),
-            Err(error) => self.answer(batch, id, Err(error)),
+            Ok(lifted) => self.legacy_request(id, method, lifted, to),
+            Err(error) => self.answer(to, id, Err(error)),
         }
     }
 
     /// H-02, H-05, H-15: everything about the peer comes from this one request.
-    fn modern_request(&mut self, id: Id, method: Method, lifted: Lifted, batch: Option<BatchKey>) {
+    fn modern_request(&mut self, id: Id, method: Method, lifted: Lifted, to: To) {
         let Some(envelope) = lifted.envelope else { return };
         let (revision, info) = (envelope.revision, envelope.info);
         if standing(revision, method.as_str(), Direction::ToServer) == Standing::Foreign {
             let text = format!("protocol revision {revision} has no method {method}");
-            self.answer(batch, id, Err(RpcError::new(Code::MethodNotFound, text)));
+            self.answer(to, id, Err(RpcError::new(Code::MethodNotFound, text)));
             return;
         }
         let peer = Peer { revision, capabilities: envelope.capabilities, info };
@@ -125,34 +132,35 @@ impl HostSession {
             self.introduce(&peer);
         }
         if method.as_str() == "server/discover" {
-            self.discover(id, revision, batch);
+            self.discover(id, revision, to);
             return;
         }
-        self.admit(id, method, lifted.params, Arc::new(peer), lifted.progress_token, batch);
+        let asker = Asker { peer: Arc::new(peer), log_level: envelope.log_level };
+        self.admit(id, method, lifted.params, asker, lifted.progress_token, to);
     }
 
-    fn legacy_request(&mut self, id: Id, method: Method, lifted: Lifted, batch: Option<BatchKey>) {
+    fn legacy_request(&mut self, id: Id, method: Method, lifted: Lifted, to: To) {
         match method.as_str() {
-            "ping" => self.answer(batch, id, Ok(RawJson::empty_object())),
+            "ping" => self.answer(to, id, Ok(RawJson::empty_object())),
             // H-20: on any connection; it only exists in the newest revision's spelling.
-            "server/discover" => self.discover(id, Revision::NEWEST, batch),
+            "server/discover" => self.discover(id, Revision::NEWEST, to),
             "logging/setLevel" => {
                 let outcome = self.set_level(&lifted.params);
-                self.answer(batch, id, outcome);
+                self.answer(to, id, outcome);
             }
             _ => {
-                let peer = self.legacy_peer(batch);
-                self.admit(id, method, lifted.params, peer, lifted.progress_token, batch);
+                let asker = Asker { peer: self.legacy_peer(to), log_level: self.log_level };
+                self.admit(id, method, lifted.params, asker, lifted.progress_token, to);
             }
         }
     }
 
     /// Who speaks without an envelope. H-26, H-27: how somebody who declared nothing is spoken to.
-    pub(super) fn legacy_peer(&self, batch: Option<BatchKey>) -> Arc<Peer> {
+    pub(super) fn legacy_peer(&self, to: To) -> Arc<Peer> {
         if let Some(handshake) = &self.handshake {
             return Arc::clone(&handshake.peer);
         }
-        let revision = if self.config.over_stdio && batch.is_none() {
+        let revision = if self.config.over_stdio && to.batch.is_none() {
             Revision::OLDEST
         } else {
             Revision::HEADERLESS
@@ -166,14 +174,15 @@ impl HostSession {
         id: Id,
         method: Method,
         params: RawJson,
-        peer: Arc<Peer>,
+        asker: Asker,
         token: Option<RawJson>,
-        batch: Option<BatchKey>,
+        to: To,
     ) {
+        let Asker { peer, log_level } = asker;
         let limit = self.config.max_in_flight;
         if self.calls.len() >= limit {
             let outcome = self.spell(peer.revision, &method, busy(&method, limit));
-            self.answer(batch, id, outcome);
+            self.answer(to, id, outcome);
             return;
         }
         self.last_key += 1;
@@ -181,15 +190,17 @@ impl HostSession {
         self.keys.insert(id.clone(), key);
         let wants_progress = token.is_some();
         let progress = token.map(Throttle::new);
-        let open = Open { id, method: method.clone(), revision: peer.revision, batch, progress };
+        let revision = peer.revision;
+        let open = Open { id, method: method.clone(), revision, to, progress, log_level };
         self.calls.insert(key, open);
-        let request = HostRequest { key, method, params, peer, wants_progress };
+        self.hold(to.post);
+        let request = HostRequest { key, method, params, peer, wants_progress, log_level };
         self.outputs.push_back(HostOutput::Event(HostEvent::Request(request)));
     }
 
     /// H-06 to H-08. A repeated handshake is a new agreement (F35); what is in flight is answered
     /// in the revision in which it was asked.
-    fn handshake(&mut self, id: Id, params: &RawJson) {
+    fn handshake(&mut self, id: Id, params: &RawJson, to: To) {
         let asked = params.member_str("protocolVersion");
         let revision = Revision::counter_offer(asked.as_deref());
         let object = |key| params.member(key).filter(RawJson::is_object);
@@ -204,25 +215,26 @@ impl HostSession {
             &self.config.capabilities,
             &self.config.instructions,
         );
-        self.answer(None, id, Ok(result));
+        self.answer(to, id, Ok(result));
         self.introduce(&peer);
         self.handshake = Some(Handshake { peer: Arc::new(peer), initialized: false });
     }
 
     /// H-19 to H-21.
-    fn discover(&mut self, id: Id, revision: Revision, batch: Option<BatchKey>) {
+    fn discover(&mut self, id: Id, revision: Revision, to: To) {
         let config = &self.config;
         let result = lifecycle::discover_result(&config.capabilities, &config.instructions);
         let outcome = self.spell(revision, &Method::known("server/discover"), Ok(result));
-        self.answer(batch, id, outcome);
+        self.answer(to, id, outcome);
     }
 
-    fn set_level(&self, params: &RawJson) -> Outcome {
+    fn set_level(&mut self, params: &RawJson) -> Outcome {
         if self.config.capabilities.member("logging").is_none() {
             let text = "logging was not declared, so there is no level to set";
             return Err(RpcError::new(Code::MethodNotFound, text));
         }
-        edge::read_log_level(&params.member("level").unwrap_or_else(RawJson::null))?;
+        let level = edge::read_log_level(&params.member("level").unwrap_or_else(RawJson::null))?;
+        self.log_level = Some(level);
         Ok(RawJson::empty_object())
     }
 
@@ -233,9 +245,7 @@ impl HostSession {
             "notifications/initialized" | "initialized" => {
                 let Some(handshake) = &mut self.handshake else { return };
                 handshake.initialized = true;
-                if std::mem::take(&mut self.change_untold) {
-                    self.outputs.push_back(list_changed());
-                }
+                self.tell_untold();
             }
             "notifications/cancelled" => self.cancelled(params.as_ref()),
             _ => {
@@ -253,10 +263,11 @@ impl HostSession {
         let id = id.and_then(|id| Id::from_raw(id.as_str()).ok());
         let Some(key) = id.and_then(|id| self.keys.get(&id).copied()) else { return };
         let Some(open) = self.forget(key) else { return };
-        if let Some(batch) = open.batch {
-            self.settle(batch, None);
+        if let Some(batch) = open.to.batch {
+            self.settle(open.to.post, batch, None);
         }
         self.outputs.push_back(HostOutput::Event(HostEvent::Cancelled { key }));
+        self.release(open.to.post);
     }
 
     fn introduce(&mut self, peer: &Peer) {

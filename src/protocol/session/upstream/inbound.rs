@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::{Asked, Phase, UpstreamEvent, UpstreamSession};
+use super::{Asked, ListKind, Phase, UpstreamEvent, UpstreamSession};
 use crate::protocol::jsonrpc::{
     Code, Id, Incoming, Malformed, Message, Notification, RawJson, Request, Response, RpcError,
     parse, parse_noting, scan,
@@ -196,7 +196,9 @@ impl<S: CallSink> UpstreamSession<S> {
 
     fn notification(&mut self, now: Instant, note: &Notification) {
         match note.method.as_str() {
-            "notifications/tools/list_changed" => self.tools_changed(now),
+            "notifications/tools/list_changed" => self.list_changed(now, ListKind::Tools),
+            "notifications/resources/list_changed" => self.list_changed(now, ListKind::Resources),
+            "notifications/prompts/list_changed" => self.list_changed(now, ListKind::Prompts),
             "notifications/message" => {
                 let params = note.params.clone().unwrap_or_else(RawJson::empty_object);
                 self.out.event(UpstreamEvent::Log(params));

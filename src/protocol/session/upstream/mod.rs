@@ -3,10 +3,11 @@
 //!
 //! Never knows processes, pools or hosts. Frames that answer a call in flight do not come here; see
 //! [`super::pending`]. Reading order: `types` (what goes in and out), `opening` (which era, which
-//! revision), `calls` (requests of callers, their limits, liveness), `listing` (tools/list),
+//! revision), `calls` (requests of callers, their limits, liveness), `listing` (the lists),
 //! `inbound` (what the upstream says by itself, and what is no message).
 
 mod calls;
+mod exchange;
 mod inbound;
 mod listing;
 mod opening;
@@ -21,8 +22,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+pub use exchange::{Exchange, ExchangeEnd, ExchangeNews, HttpConfig, HttpFailure};
 pub use types::{
-    Call, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
+    Call, ListKind, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
     UpstreamOutput,
 };
 
@@ -51,7 +53,7 @@ enum Phase {
 enum Asked {
     Discover,
     Initialize,
-    ListPage,
+    ListPage(ListKind),
     Alive,
 }
 
@@ -67,7 +69,7 @@ pub struct UpstreamSession<S> {
     asked: Vec<(u64, Asked)>,
     opening: opening::Opening,
     calls: calls::Calls,
-    tools: listing::Tools,
+    lists: listing::Lists,
     inbound: inbound::Inbound,
 }
 
@@ -110,7 +112,7 @@ impl<S: CallSink> UpstreamSession<S> {
             timers: Timers::default(),
             asked: Vec::new(),
             calls: calls::Calls::default(),
-            tools: listing::Tools::default(),
+            lists: listing::Lists::default(),
             inbound: inbound::Inbound::default(),
         }
     }
@@ -125,13 +127,20 @@ impl<S: CallSink> UpstreamSession<S> {
         self.pending.close(closed);
     }
 
+    /// Something came of an exchange that the session asked for.
+    pub fn handle_exchange(&mut self, now: Instant, _tag: u64, news: ExchangeNews) {
+        if let ExchangeNews::Frame(frame) = news {
+            self.handle_frame(now, &frame);
+        }
+    }
+
     /// A deadline passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(timer) = self.timers.take_due(now) {
             match timer {
                 Timer::ProbePatience => self.patience_over(),
                 Timer::Handshake => self.handshake_over(),
-                Timer::List => self.list_over(now),
+                Timer::List => self.lists_over(now),
                 Timer::Ping => self.ping_over(),
                 Timer::Calls => self.expire_calls(now),
                 // The shim's.
@@ -185,7 +194,7 @@ impl<S: CallSink> UpstreamSession<S> {
         match what {
             Asked::Discover => self.discover_answered(now, outcome),
             Asked::Initialize => self.initialize_answered(now, outcome),
-            Asked::ListPage => self.page_answered(now, outcome),
+            Asked::ListPage(kind) => self.page_answered(now, kind, outcome),
             // Also an error is a sign of life (P-13).
             Asked::Alive => self.timers.clear(Timer::Ping),
         }
@@ -198,7 +207,7 @@ impl<S: CallSink> UpstreamSession<S> {
         self.timers.clear_all();
         self.asked.clear();
         self.calls.held.clear();
-        self.list_ended(&why);
+        self.lists_ended(&why);
         self.phase = Phase::Ended(why);
     }
 }

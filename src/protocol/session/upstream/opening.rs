@@ -341,11 +341,11 @@ impl<S: CallSink> UpstreamSession<S> {
                 ),
             }));
         }
-        self.tools.declared = settled.capabilities.member("tools").is_some();
+        self.lists.declare(&settled.capabilities);
         self.out.event(UpstreamEvent::Settled(settled));
         self.calls.envelope = envelope(&self.config, revision);
         self.send_held(now);
-        self.start_wanted_list(now);
+        self.start_wanted_lists(now);
     }
 
     /// How the era became known, and what is to be remembered of it (U-17).

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::exchange::{Exchange, HttpConfig, HttpFailure};
 use crate::protocol::Notice;
 use crate::protocol::era_record::{EraRecord, EraSource};
 use crate::protocol::jsonrpc::{Method, RawJson};
@@ -27,6 +28,9 @@ pub struct UpstreamConfig {
     pub capabilities: RawJson,
     /// Limits of the opening and of lists.
     pub timings: OpeningTimings,
+    /// Set where the server is reached over Streamable HTTP; the session then puts out
+    /// [`UpstreamOutput::Exchange`] and never [`UpstreamOutput::Send`].
+    pub http: Option<HttpConfig>,
 }
 
 /// Limits of the opening and of lists; each names its setting when it fires.
@@ -120,6 +124,16 @@ pub enum OpenError {
     /// The link ended first.
     #[error("the connection ended during the handshake: {0}")]
     Closed(String),
+    /// A failing HTTP status, to the handshake or to the probe where no other opening is left.
+    #[error("the server refused the handshake: {0}")]
+    Http(HttpFailure),
+    /// The server could not be reached over HTTP, or broke off; no era can be told from that (U-11).
+    #[error("the server could not be reached: {0}")]
+    Unreachable(String),
+    /// Neither opening is known at this address: it may be a server of 2024-11-05's HTTP+SSE; open it
+    /// again that way (U-41).
+    #[error("the server refused both openings ({0}); it may speak HTTP+SSE")]
+    TrySse(HttpFailure),
     /// The server ends its process on the probe; start it again with
     /// [`EraRecord::ended_on_probe`] as what is remembered, so that `initialize` goes first (F25 f).
     #[error("the server ended on `server/discover`; it is to be started again without the probe")]
@@ -130,8 +144,64 @@ fn spoken() -> String {
     Revision::ALL.map(Revision::as_str).join(", ")
 }
 
+/// The lists that an upstream may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ListKind {
+    /// `tools/list`.
+    Tools,
+    /// `resources/list`.
+    Resources,
+    /// `resources/templates/list`.
+    Templates,
+    /// `prompts/list`.
+    Prompts,
+}
+
+impl ListKind {
+    /// All of them; tools first, which most callers wait for.
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Resources, Self::Templates, Self::Prompts];
+
+    /// The request that reads it.
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+            Self::Prompts => "prompts/list",
+        }
+    }
+
+    /// The capability that a server with such a list declares.
+    pub const fn capability(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources | Self::Templates => "resources",
+            Self::Prompts => "prompts",
+        }
+    }
+
+    /// The member of an item that tells it from the others.
+    pub const fn item_key(self) -> &'static str {
+        match self {
+            Self::Tools | Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
+    }
+
+    /// The items in texts.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Templates => "resource templates",
+            Self::Prompts => "prompts",
+        }
+    }
+}
+
 /// A list as read from an upstream.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ListRead {
     /// The items, each as it came (lifted), in the server's order; duplicates removed (F40).
     pub items: Vec<RawJson>,
@@ -146,6 +216,13 @@ pub struct ListRead {
 pub enum UpstreamOutput {
     /// Write this frame to the upstream.
     Send(Bytes),
+    /// Make this request to the upstream and report what comes of it.
+    Exchange(Exchange),
+    /// End an exchange at once, its connection with it; nothing more of it is reported.
+    Drop {
+        /// Which.
+        tag: u64,
+    },
     /// Act on this.
     Event(UpstreamEvent),
     /// Log this, and emit it as an event.
@@ -161,11 +238,12 @@ pub enum UpstreamEvent {
     Settled(Settled),
     /// The opening failed; the link is of no more use.
     OpenFailed(OpenError),
-    /// `tools/list` was read (asked by [`super::UpstreamSession::read_tools`] or after a
-    /// `list_changed`).
-    Tools(Result<ListRead, String>),
-    /// The upstream says its tools changed; the session reads them again by itself, single flight.
-    ToolsChanged,
+    /// A list was read (asked by [`super::UpstreamSession::read_list`] or after a `list_changed`).
+    /// One that the upstream did not declare is empty.
+    Listed(ListKind, Result<ListRead, String>),
+    /// The upstream says that a list changed; the session reads it again by itself, single flight.
+    /// Resources stand for their templates, too, which have no notification of their own.
+    Changed(ListKind),
     /// The upstream logged a line by `notifications/message`; raw parameters.
     Log(RawJson),
     /// A line on its standard output that is no message, for its log (F04); the head of it.

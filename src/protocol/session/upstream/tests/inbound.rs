@@ -162,8 +162,7 @@ fn notifications() {
         matches!(rig.events.last(), Some(UpstreamEvent::Log(raw)) if raw.as_str().contains("1e2"))
     );
     let events = rig.events.len();
-    for method in
-        ["notifications/cancelled", "notifications/prompts/list_changed", "notifications/x"]
+    for method in ["notifications/cancelled", "notifications/resources/updated", "notifications/x"]
     {
         rig.says(&format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#));
     }

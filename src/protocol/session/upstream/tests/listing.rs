@@ -4,7 +4,7 @@ use super::*;
 
 fn reading(revision: Revision) -> Rig {
     let mut rig = Rig::settled(revision);
-    rig.session.read_tools(rig.now);
+    rig.session.read_list(rig.now, ListKind::Tools);
     rig.drain();
     rig
 }
@@ -173,7 +173,8 @@ fn f38_changes_are_read_in_single_flight() {
     assert!(rig.new_frames().is_empty());
     assert_eq!(names(&rig.list().unwrap()), ["a"]);
     assert_eq!(names(&rig.list().unwrap()), ["b"]);
-    let changed = rig.events.iter().filter(|e| matches!(e, UpstreamEvent::ToolsChanged)).count();
+    let changed =
+        rig.events.iter().filter(|e| matches!(e, UpstreamEvent::Changed(ListKind::Tools))).count();
     assert_eq!(changed, 2);
 }
 
@@ -181,17 +182,17 @@ fn f38_changes_are_read_in_single_flight() {
 #[test]
 fn a_list_wanted_early_is_read_once_open() {
     let mut rig = Rig::new(config(Preference::ForceDiscover));
-    rig.session.read_tools(rig.now);
+    rig.session.read_list(rig.now, ListKind::Tools);
     rig.answers(rig.last_id("server/discover"), DISCOVERED);
     assert_eq!(rig.new_frames(), ["server/discover", "tools/list"]);
     rig.closes("exited", 2);
     assert!(rig.list().unwrap_err().contains("exited"));
 
     let mut rig = Rig::new(config(Preference::ForceDiscover));
-    rig.session.read_tools(rig.now);
+    rig.session.read_list(rig.now, ListKind::Tools);
     rig.refuses(rig.last_id("server/discover"), -32601, "null");
     assert!(rig.list().is_err());
-    rig.session.read_tools(rig.now);
+    rig.session.read_list(rig.now, ListKind::Tools);
     rig.drain();
     assert!(rig.list().is_err());
 }
@@ -201,7 +202,7 @@ fn a_list_wanted_early_is_read_once_open() {
 fn undeclared_tools_are_not_asked_for() {
     let mut rig = Rig::new(config(Preference::ForceInitialize));
     rig.answers(rig.last_id("initialize"), r#"{"protocolVersion":"2025-06-18","capabilities":{}}"#);
-    rig.session.read_tools(rig.now);
+    rig.session.read_list(rig.now, ListKind::Tools);
     rig.drain();
     assert!(rig.list().unwrap().items.is_empty());
     assert_eq!(rig.new_frames(), ["initialize", "notifications/initialized"]);
@@ -216,4 +217,87 @@ fn f08_a_page_that_is_too_large() {
     rig.session.handle_too_large(rig.now, &Bytes::from(head), 65, 64);
     rig.drain();
     assert!(rig.list().unwrap_err().contains("65"));
+}
+
+const EVERYTHING: &str = r#"{"protocolVersion":"2025-06-18",
+    "capabilities":{"tools":{},"resources":{"subscribe":true},"prompts":{}}}"#;
+
+/// R-02, K6: every list that is declared is read, beside the others; each item by its own key, a
+/// template's by `uriTemplate`.
+#[test]
+fn r02_all_declared_lists_are_read() {
+    let mut rig = Rig::new(config(Preference::ForceInitialize));
+    rig.session.read_lists(rig.now);
+    rig.answers(rig.last_id("initialize"), EVERYTHING);
+    let asked = rig.new_frames();
+    let methods = ["tools/list", "resources/list", "resources/templates/list", "prompts/list"];
+    assert_eq!(asked[2..], methods);
+    rig.answers(rig.last_id("prompts/list"), r#"{"prompts":[{"name":"p"},{"uri":"x"}]}"#);
+    rig.answers(
+        rig.last_id("resources/templates/list"),
+        r#"{"resourceTemplates":[{"uriTemplate":"db://{t}","name":"t"}]}"#,
+    );
+    rig.answers(
+        rig.last_id("resources/list"),
+        r#"{"resources":[{"uri":"a:1","name":"n"},{"uri":"a:1","name":"m"},{"uri":"a:2","name":"n"}]}"#,
+    );
+    reply(&mut rig, &["t"], None);
+    let lists: Vec<_> = rig
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            UpstreamEvent::Listed(kind, Ok(list)) => Some((*kind, list.items.len())),
+            _ => None,
+        })
+        .collect();
+    let expected = [
+        (ListKind::Prompts, 1),
+        (ListKind::Templates, 1),
+        (ListKind::Resources, 2),
+        (ListKind::Tools, 1),
+    ];
+    assert_eq!(lists, expected);
+    assert_eq!(rig.notices.len(), 2, "{:?}", rig.notices);
+}
+
+/// A server that has resources and knows nothing of templates has none, which is no failure.
+#[test]
+fn unknown_templates_are_no_templates() {
+    let mut rig = Rig::new(config(Preference::ForceInitialize));
+    rig.answers(rig.last_id("initialize"), EVERYTHING);
+    for (kind, code) in [(ListKind::Templates, -32601), (ListKind::Resources, -32601)] {
+        rig.session.read_list(rig.now, kind);
+        rig.drain();
+        rig.refuses(rig.last_id(kind.method()), code, "null");
+        assert_eq!(rig.list().is_ok(), kind == ListKind::Templates);
+    }
+}
+
+/// Each list has its own time, and one that hangs does not hold up another.
+#[test]
+fn a_list_that_hangs_ends_alone() {
+    let mut rig = Rig::new(config(Preference::ForceInitialize));
+    rig.answers(rig.last_id("initialize"), EVERYTHING);
+    rig.session.read_list(rig.now, ListKind::Prompts);
+    rig.at(10);
+    rig.session.read_list(rig.now, ListKind::Tools);
+    rig.drain();
+    rig.at(20);
+    assert!(rig.list().unwrap_err().contains("prompts/list"));
+    reply(&mut rig, &["a"], None);
+    assert_eq!(names(&rig.list().unwrap()), ["a"]);
+}
+
+/// F38: a change of the resources is one of their templates, too.
+#[test]
+fn f38_resources_and_templates_change_together() {
+    let mut rig = Rig::new(config(Preference::ForceInitialize));
+    rig.answers(rig.last_id("initialize"), EVERYTHING);
+    rig.new_frames();
+    for _ in 0..9 {
+        rig.says(r#"{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}"#);
+        rig.says(r#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#);
+    }
+    let methods = ["resources/list", "resources/templates/list", "prompts/list"];
+    assert_eq!(rig.new_frames(), methods);
 }

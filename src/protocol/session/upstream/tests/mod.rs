@@ -65,6 +65,7 @@ fn config(preference: Preference) -> UpstreamConfig {
             version_attempts: 2,
             ping: seconds(5),
         },
+        http: None,
     }
 }
 
@@ -148,6 +149,7 @@ impl Rig {
                     assert!(!frame.contains(&b'\n'));
                     self.sent.push(serde_json::from_slice(&frame).unwrap());
                 }
+                UpstreamOutput::Exchange(_) | UpstreamOutput::Drop { .. } => panic!("no HTTP here"),
                 UpstreamOutput::Event(event) => self.events.push(event),
                 UpstreamOutput::Notice(notice) => self.notices.push(notice),
                 UpstreamOutput::Close(why) => self.closes.push(why),
@@ -257,9 +259,9 @@ impl Rig {
     }
 
     fn list(&mut self) -> Result<ListRead, String> {
-        let at = self.events.iter().position(|event| matches!(event, UpstreamEvent::Tools(_)));
+        let at = self.events.iter().position(|event| matches!(event, UpstreamEvent::Listed(..)));
         match self.events.remove(at.unwrap_or_else(|| panic!("no list: {:?}", self.events))) {
-            UpstreamEvent::Tools(list) => list,
+            UpstreamEvent::Listed(_, list) => list,
             other => panic!("{other:?}"),
         }
     }

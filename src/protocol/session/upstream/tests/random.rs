@@ -115,7 +115,7 @@ fn sequence(seed: u64) {
                 let id = rig.calls[dice.roll(rig.calls.len())];
                 rig.cancel(id);
             }
-            3 => rig.session.read_tools(rig.now),
+            3 => rig.session.read_lists(rig.now),
             4 => rig.session.check_alive(rig.now),
             5 => {
                 let head = Bytes::from(line(&mut dice));

@@ -1,0 +1,109 @@
+//! What a host is told without having asked for it now: changes of lists, updates of resources, log
+//! messages. Said only to whom it may be said, in the notification that its revision has.
+//!
+//! A modern host hears of changes and updates on its own `subscriptions/listen` stream alone, which
+//! is not this connection's business.
+
+use std::time::Instant;
+
+use super::{HostOutput, HostSession, PostId};
+use crate::protocol::edge;
+use crate::protocol::jsonrpc::{Method, Notification, RawJson};
+use crate::protocol::session::upstream::ListKind;
+use crate::protocol::session::{CallKey, LogLevel};
+
+/// Something that a host did not ask for now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostNote {
+    /// A list that this host sees is another one. Once for many changes.
+    Changed(ListKind),
+    /// A resource that this host subscribed to has changed.
+    ResourceUpdated {
+        /// As the host spelled it when it subscribed.
+        uri: String,
+    },
+    /// A log message of an upstream.
+    Log {
+        /// Its level.
+        level: LogLevel,
+        /// Parameters of `notifications/message` in newest shape, with the level in them.
+        params: RawJson,
+        /// The request of this host during which it was written; none where it is about none.
+        about: Option<CallKey>,
+    },
+}
+
+impl HostSession {
+    /// Something to tell the host, as far as it may be told.
+    pub fn host_note(&mut self, _now: Instant, note: HostNote) {
+        if let HostNote::Log { level, params, about } = note {
+            self.log(level, &params, about);
+        } else if self.may_be_told(&note) {
+            // 2025-11-25 lifecycle page: before `initialized` there are only pings and log messages.
+            if self.handshake.as_ref().is_some_and(|handshake| handshake.initialized) {
+                self.tell(&note);
+            } else if !self.untold.contains(&note) {
+                self.untold.push(note);
+            }
+        }
+    }
+
+    /// `notifications/initialized` came.
+    pub(super) fn tell_untold(&mut self) {
+        for note in std::mem::take(&mut self.untold) {
+            self.tell(&note);
+        }
+    }
+
+    /// Whether it was declared; what was not is not sent (capability negotiation of all revisions).
+    fn may_be_told(&self, note: &HostNote) -> bool {
+        let (capability, flag) = match note {
+            HostNote::Changed(kind) => (kind.capability(), "listChanged"),
+            HostNote::ResourceUpdated { .. } => ("resources", "subscribe"),
+            HostNote::Log { .. } => return false,
+        };
+        !self.is_only_modern() && self.declares(capability, flag)
+    }
+
+    fn declares(&self, capability: &str, flag: &str) -> bool {
+        let declared = self.config.capabilities.member(capability);
+        let flag = declared.and_then(|declared| declared.member(flag));
+        flag.is_some_and(|flag| flag.as_bytes() == b"true")
+    }
+
+    fn tell(&mut self, note: &HostNote) {
+        let (method, params) = match note {
+            HostNote::Changed(ListKind::Tools) => ("notifications/tools/list_changed", None),
+            HostNote::Changed(ListKind::Resources | ListKind::Templates) => {
+                ("notifications/resources/list_changed", None)
+            }
+            HostNote::Changed(ListKind::Prompts) => ("notifications/prompts/list_changed", None),
+            HostNote::ResourceUpdated { uri } => {
+                let params = serde_json::json!({ "uri": uri });
+                ("notifications/resources/updated", Some(RawJson::write(&params)))
+            }
+            HostNote::Log { .. } => return,
+        };
+        self.outputs.push_back(notification(method, params, None));
+    }
+
+    /// H-41, H-42: a modern request hears what it asked for itself and nothing after its answer; a
+    /// legacy host hears what `logging/setLevel` let through, which may be before `initialized`.
+    fn log(&mut self, level: LogLevel, params: &RawJson, about: Option<CallKey>) {
+        let open = about.and_then(|key| self.calls.get(&key));
+        let wanted = match open {
+            Some(open) if open.revision.is_modern() => open.log_level,
+            None if self.is_only_modern() => None,
+            _ => self.log_level,
+        };
+        if wanted.is_some_and(|wanted| level >= wanted) {
+            let (params, post) = (edge::downgrade_log(params), open.and_then(|open| open.to.post));
+            self.outputs.push_back(notification("notifications/message", Some(params), post));
+        }
+    }
+}
+
+fn notification(method: &'static str, params: Option<RawJson>, post: Option<PostId>) -> HostOutput {
+    let frame = Notification { method: Method::known(method), params }.to_frame();
+    HostOutput::Send { frame, post }
+}
