@@ -81,6 +81,7 @@ pub const PREFERENCES: &[Choice] = &[
     Choice { word: "prefer-initialize", also: &["legacy"] },
     Choice { word: "force-discover", also: &["force-modern"] },
     Choice { word: "force-initialize", also: &["force-legacy"] },
+    Choice { word: "follow", also: &[] },
 ];
 
 /// What a host sees of an upstream.
@@ -157,6 +158,11 @@ pub const DEFS: &[Def] = &[
         "Progress notes of one call that may wait for a slow host; beyond it the newest wins.",
     ),
     live(
+        "call.log_queue",
+        count(0, 65_536),
+        "Log messages during one call that may wait for a slow host; beyond it new ones are dropped.",
+    ),
+    live(
         "call.repeat_memory",
         count(0, 65_536),
         "Failed calls remembered of each host, to tell it when it repeats one unchanged.",
@@ -165,7 +171,10 @@ pub const DEFS: &[Def] = &[
     live(
         "upstream.protocol",
         Kind::Choice(PREFERENCES),
-        "Which request opens a server's connection; a server's own `protocol` beats it.",
+        "Which request opens a server's connection; a server's own `protocol` beats it. `follow` is \
+         prefer-discover, and a second session, opened with `initialize`, for hosts that speak a \
+         revision before 2026-07-28: each `command` server then runs twice for each scope key once \
+         such a host has called it, so set it where servers are cheap to run twice.",
     ),
     live(
         "upstream.era_cache",
@@ -196,11 +205,42 @@ pub const DEFS: &[Def] = &[
         "A list that is not whole is read again for a tool that is missing in it, but not within \
          this time of the last reading.",
     ),
+    live(
+        "upstream.listen_reopen_delay",
+        time(MS, HOUR),
+        "How long a listen stream that its server has ended rests before it is opened again.",
+    ),
     live("upstream.list_parallel", count(1, 1000), "Servers started at once to read their lists."),
     live(
         "upstream.ping_timeout",
         time(MS, HOUR),
         "A server that does not answer a sign-of-life request within this time is restarted.",
+    ),
+    live(
+        "upstream.sse_reconnect_delay",
+        time(MS, HOUR),
+        "The rest before an event stream that broke off is opened again, where the server names none; \
+         longer each time that nothing came of it.",
+    ),
+    live(
+        "upstream.sse_reconnect_attempts",
+        count(0, 1000),
+        "How often in a row an event stream is opened again without anything coming of it.",
+    ),
+    live(
+        "upstream.sse_poll_interval",
+        time(MS, WEEK),
+        "How often a session's own event stream is tried after those attempts.",
+    ),
+    live(
+        "upstream.sse_linger",
+        time(MS, HOUR),
+        "How long an HTTP server may leave an answer open when nothing more is expected in it.",
+    ),
+    live(
+        "upstream.end_timeout",
+        time(NOW, MINUTE),
+        "How long an HTTP server has to take the end of its session.",
     ),
     // Remote servers.
     live(
@@ -366,6 +406,11 @@ pub const DEFS: &[Def] = &[
         time(NOW, HOUR),
         "Changes of a list are gathered this long before hosts are told.",
     ),
+    live(
+        "host.log_rate",
+        count(0, 1_000_000),
+        "Log messages of servers that one host is sent in a second; more are dropped.",
+    ),
     live("host.drain", time(NOW, HOUR), "How long hosts' calls may go on when the daemon stops."),
     // Hosts over HTTP.
     live(
@@ -426,6 +471,45 @@ pub const DEFS: &[Def] = &[
         time(NOW, MINUTE),
         "How long the rest of a refused request is read and thrown away, so that the refusal arrives.",
     ),
+    live(
+        "http.max_sessions",
+        count(1, 1_000_000),
+        "Sessions that hosts over HTTP may have open at once; one more is refused.",
+    ),
+    live(
+        "http.session_idle",
+        time(MINUTE, WEEK),
+        "A session over HTTP that asked for nothing and listened to nothing for this long ends.",
+    ),
+    live(
+        "http.stream_after",
+        time(NOW, HOUR),
+        "A request over HTTP that is not answered after this is answered as a stream of events.",
+    ),
+    live(
+        "http.stream_queue",
+        count(1, 1_000_000),
+        "Events that may wait for one reader; of one that does not read, messages are dropped, but \
+         not answers.",
+    ),
+    live(
+        "http.max_streams",
+        count(1, 1_000),
+        "Streams of a session's own, opened with GET, at once; the newest is spoken to, and one more \
+         ends the oldest.",
+    ),
+    live(
+        "http.retry",
+        time(NOW, HOUR),
+        "How long a host whose stream broke is asked to wait before it comes back.",
+    ),
+    live(
+        "http.resume_events",
+        count(0, 1_000_000),
+        "Events of a session that are kept for a host that comes back for what it has missed.",
+    ),
+    live("http.resume_bytes", size(0, GIB), "Bytes of those events."),
+    live("http.resume_age", time(NOW, WEEK), "How long such an event is kept."),
     live(
         "transport.sse_keep_alive",
         time(MS, HOUR),
