@@ -75,7 +75,8 @@ mod tests {
     #[test]
     fn u28_not_found_is_typed() {
         let lifted = |revision: Revision, method, number| {
-            let error = RpcError { code: number, message: String::new(), data: None, relayed: false };
+            let error =
+                RpcError { code: number, message: String::new(), data: None, relayed: false };
             lift(revision, method, error).code
         };
         for revision in Revision::ALL {
