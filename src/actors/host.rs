@@ -65,7 +65,7 @@ pub(crate) struct HostArgs {
 pub(crate) enum Way {
     /// Over a link.
     Link {
-        link: Link,
+        link: Box<Link>,
         /// The digest of the tool list that this host saw before a daemon restart.
         seen_view: Option<String>,
     },
@@ -271,7 +271,7 @@ impl HostState {
         let (wire, seen_view) = match way {
             Way::Link { link, seen_view } => {
                 let credits = settings.link.read_credits;
-                (Wire::Link(LinkWire::new(&me, link, credits)), seen_view)
+                (Wire::Link(LinkWire::new(&me, *link, credits)), seen_view)
             }
             Way::Http { id, sessions } => {
                 let wire = HttpWire::new(settings.sessions);
