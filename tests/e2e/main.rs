@@ -16,6 +16,8 @@ mod demo;
 mod environment;
 mod first_run;
 mod gap;
+mod http_door;
+mod http_limits;
 mod orphans;
 mod parity;
 mod pool;
