@@ -200,10 +200,14 @@ fn own_info() -> RawJson {
 
 /// What mcpx offers to hosts, newest shape; the edge takes out what a revision lacks.
 fn own_capabilities() -> RawJson {
-    let mut tools = Object::new();
-    tools.set("listChanged", RawJson::write(&true));
+    let mut changing = Object::new();
+    changing.set("listChanged", RawJson::write(&true));
+    let changing = changing.write();
     let mut capabilities = Object::new();
-    capabilities.set("tools", tools.write());
+    capabilities.set("tools", changing.clone());
+    capabilities.set("resources", changing.clone());
+    capabilities.set("prompts", changing);
+    capabilities.set("completions", RawJson::empty_object());
     capabilities.write()
 }
 

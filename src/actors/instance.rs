@@ -5,6 +5,7 @@
 //! told at once. Temporary: whether there is another is the pool's decision. Never waits in
 //! `handle`, never decides what a frame means.
 
+pub mod client;
 pub mod connect;
 pub mod keeper;
 mod noise;
@@ -34,7 +35,7 @@ use super::pool::PoolMsg;
 use super::pool::directory::{RouteKey, Routes};
 use crate::protocol::era_record::EraRecord;
 use crate::protocol::jsonrpc::RawJson;
-use crate::protocol::session::upstream::Call;
+use crate::protocol::session::upstream::{Call, ListKind};
 use crate::settings::{ServerDef, Settings};
 use crate::transport::clock;
 use crate::transport::stdio::child::ExitReport;
@@ -81,8 +82,8 @@ pub struct InstanceArgs {
     pub project: Option<Arc<Path>>,
     /// What to open it with, where it is not the era cache that knows (F25 f).
     pub remembered: Option<EraRecord>,
-    /// Whether to read the tools once it is open.
-    pub read_tools: bool,
+    /// The lists to read once it is open.
+    pub read_lists: Vec<ListKind>,
     /// The settings in force.
     pub settings: Arc<Settings>,
     /// Where it admits calls.
@@ -190,9 +191,11 @@ pub enum InstanceMsg {
     },
     /// The session's deadline passed.
     DeadlineDue,
-    /// Somebody misses a tool in a list that is not whole: read it again, unless that has just been
+    /// Somebody misses an item in a list that is not whole: read it again, unless that has just been
     /// done. Answered when the catalog has been told.
-    ReadTools {
+    ReadList {
+        /// Which list.
+        kind: ListKind,
         /// Where the answer goes.
         reply: RpcReplyPort<()>,
     },
@@ -243,7 +246,7 @@ impl Actor for Instance {
                 session.cancel(now, id, "the caller gave up");
             }),
             InstanceMsg::Started { outcome } => state.started(now, outcome),
-            InstanceMsg::ReadTools { reply } => state.read_again(now, reply),
+            InstanceMsg::ReadList { kind, reply } => state.read_again(now, kind, reply),
             InstanceMsg::SilenceDue => state.silence_due(),
             InstanceMsg::FrameRead { frame, credit } => {
                 state.heard = true;

@@ -202,6 +202,67 @@ pub const DEFS: &[Def] = &[
         time(MS, HOUR),
         "A server that does not answer a sign-of-life request within this time is restarted.",
     ),
+    // Remote servers.
+    live(
+        "upstream.connect_timeout",
+        time(MS, HOUR),
+        "Longest way to a remote server: its name, TCP, a proxy and TLS together.",
+    ),
+    live(
+        "upstream.error_body",
+        size(64, MIB),
+        "Bytes kept of what a remote server says to a refusal, where it is not JSON.",
+    ),
+    live(
+        "upstream.redirects",
+        count(0, 100),
+        "Redirects of one request that are followed; never to another origin.",
+    ),
+    live(
+        "upstream.http_idle",
+        time(NOW, HOUR),
+        "How long a connection to a remote server is kept that is not in use.",
+    ),
+    live(
+        "upstream.http_idle_connections",
+        count(0, 65_536),
+        "Such connections of one instance at most.",
+    ),
+    live(
+        "upstream.tcp_keepalive",
+        time(Duration::from_secs(1), HOUR),
+        "After so much silence on a connection to a remote server, the system asks whether it is \
+         still there.",
+    ),
+    live(
+        "upstream.sse_post_wait",
+        time(NOW, HOUR),
+        "How long a message to a server of HTTP+SSE waits until the one before it was taken.",
+    ),
+    restart(
+        "tls.extra_ca",
+        Kind::List(Form::File),
+        "Files with further CA certificates in PEM form, beside those of the system, that remote \
+         servers may show.",
+    ),
+    restart(
+        "proxy.http",
+        Kind::Text(Form::Proxy),
+        "The proxy on the way to http: servers; empty takes the environment's HTTP_PROXY or \
+         ALL_PROXY, which may hold a password. This machine itself is never reached through one.",
+    ),
+    restart(
+        "proxy.https",
+        Kind::Text(Form::Proxy),
+        "The proxy on the way to https: servers; empty takes the environment's HTTPS_PROXY or \
+         ALL_PROXY.",
+    ),
+    restart(
+        "proxy.no_proxy",
+        Kind::List(Form::Any),
+        "Hosts, domains and networks that are reached without a proxy; empty takes the \
+         environment's NO_PROXY.",
+    ),
     // Pools.
     live(
         "pool.max",
@@ -365,6 +426,45 @@ pub const DEFS: &[Def] = &[
         time(NOW, MINUTE),
         "How long the rest of a refused request is read and thrown away, so that the refusal arrives.",
     ),
+    live(
+        "http.max_sessions",
+        count(1, 1_000_000),
+        "Sessions that hosts over HTTP may have open at once; one more is refused.",
+    ),
+    live(
+        "http.session_idle",
+        time(MINUTE, WEEK),
+        "A session over HTTP that asked for nothing and listened to nothing for this long ends.",
+    ),
+    live(
+        "http.stream_after",
+        time(NOW, HOUR),
+        "A request over HTTP that is not answered after this is answered as a stream of events.",
+    ),
+    live(
+        "http.stream_queue",
+        count(1, 1_000_000),
+        "Events that may wait for one reader; of one that does not read, messages are dropped, but \
+         not answers.",
+    ),
+    live(
+        "http.max_streams",
+        count(1, 1_000),
+        "Streams of a session's own, opened with GET, at once; the newest is spoken to, and one more \
+         ends the oldest.",
+    ),
+    live(
+        "http.retry",
+        time(NOW, HOUR),
+        "How long a host whose stream broke is asked to wait before it comes back.",
+    ),
+    live(
+        "http.resume_events",
+        count(0, 1_000_000),
+        "Events of a session that are kept for a host that comes back for what it has missed.",
+    ),
+    live("http.resume_bytes", size(0, GIB), "Bytes of those events."),
+    live("http.resume_age", time(NOW, WEEK), "How long such an event is kept."),
     live(
         "transport.sse_keep_alive",
         time(MS, HOUR),

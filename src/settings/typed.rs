@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use super::servers::{ExposeMode, ServerDef, preference_of_word};
 use super::value::{Secret, Value};
 use crate::protocol::http_rules::origin::{Authority, Origin};
 use crate::protocol::session::probe::Preference;
+use crate::protocol::session::resume::KeepLimits;
 
 /// Everything that is in force, resolved and checked. Immutable; a change makes a new one.
 #[derive(Debug, Clone)]
@@ -24,10 +26,14 @@ pub struct Settings {
     pub host: HostSettings,
     /// Hosts over HTTP.
     pub http: HttpSettings,
+    /// Hosts over HTTP: sessions and streams.
+    pub sessions: SessionSettings,
     /// Calls.
     pub call: CallSettings,
     /// Openings and lists.
     pub upstream: UpstreamSettings,
+    /// Remote servers.
+    pub remote: RemoteSettings,
     /// Pools: backoff, parking, queues, idle stop.
     pub pool: PoolSettings,
     /// Child processes.
@@ -103,6 +109,25 @@ pub struct HttpSettings {
     pub sse_keep_alive: Duration,
 }
 
+/// Hosts over HTTP: sessions and streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionSettings {
+    /// `http.max_sessions`.
+    pub most: usize,
+    /// `http.session_idle`.
+    pub idle: Duration,
+    /// `http.stream_after`: an answer that takes longer becomes a stream of events.
+    pub stream_after: Duration,
+    /// `http.stream_queue`: events that wait for one reader.
+    pub stream_queue: usize,
+    /// `http.max_streams`: streams of a session's own.
+    pub max_streams: usize,
+    /// `http.retry`: what a host whose stream broke is asked to wait.
+    pub retry: Duration,
+    /// `http.resume_events`, `http.resume_bytes` and `http.resume_age`: what is kept of streams.
+    pub keep: KeepLimits,
+}
+
 /// Calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallSettings {
@@ -143,6 +168,33 @@ pub struct UpstreamSettings {
     pub list_parallel: usize,
     /// `upstream.ping_timeout`.
     pub ping: Duration,
+}
+
+/// Remote servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteSettings {
+    /// `upstream.connect_timeout`.
+    pub connect: Duration,
+    /// `upstream.error_body` in bytes.
+    pub error_body: usize,
+    /// `upstream.redirects`.
+    pub redirects: usize,
+    /// `upstream.http_idle`.
+    pub idle: Duration,
+    /// `upstream.http_idle_connections`.
+    pub idle_connections: usize,
+    /// `upstream.tcp_keepalive`.
+    pub tcp_keepalive: Duration,
+    /// `upstream.sse_post_wait`.
+    pub sse_post_wait: Duration,
+    /// `tls.extra_ca`.
+    pub extra_ca: Vec<PathBuf>,
+    /// `proxy.http`; empty for what the environment says, `off` for none.
+    pub http_proxy: Arc<str>,
+    /// `proxy.https`, like it.
+    pub https_proxy: Arc<str>,
+    /// `proxy.no_proxy`; empty for what the environment says.
+    pub no_proxy: Vec<String>,
 }
 
 /// Pools.
@@ -285,8 +337,10 @@ impl Settings {
             link: v.link(),
             host: v.host(),
             http: v.http(),
+            sessions: v.sessions(),
             call: v.call(),
             upstream: v.upstream(),
+            remote: v.remote(),
             pool: v.pool(),
             process: v.process(),
             shim: v.shim(),
@@ -420,6 +474,22 @@ impl Values<'_> {
         }
     }
 
+    fn sessions(&self) -> SessionSettings {
+        SessionSettings {
+            most: self.count("http.max_sessions"),
+            idle: self.time("http.session_idle"),
+            stream_after: self.time("http.stream_after"),
+            stream_queue: self.count("http.stream_queue"),
+            max_streams: self.count("http.max_streams"),
+            retry: self.time("http.retry"),
+            keep: KeepLimits {
+                events: self.count("http.resume_events"),
+                bytes: self.count("http.resume_bytes"),
+                age: self.time("http.resume_age"),
+            },
+        }
+    }
+
     fn call(&self) -> CallSettings {
         CallSettings {
             idle: self.time("call.idle_timeout"),
@@ -443,6 +513,22 @@ impl Values<'_> {
             relist_interval: self.time("upstream.relist_interval"),
             list_parallel: self.count("upstream.list_parallel"),
             ping: self.time("upstream.ping_timeout"),
+        }
+    }
+
+    fn remote(&self) -> RemoteSettings {
+        RemoteSettings {
+            connect: self.time("upstream.connect_timeout"),
+            error_body: self.count("upstream.error_body"),
+            redirects: self.count("upstream.redirects"),
+            idle: self.time("upstream.http_idle"),
+            idle_connections: self.count("upstream.http_idle_connections"),
+            tcp_keepalive: self.time("upstream.tcp_keepalive"),
+            sse_post_wait: self.time("upstream.sse_post_wait"),
+            extra_ca: self.list("tls.extra_ca", |text| Some(PathBuf::from(text))),
+            http_proxy: self.text("proxy.http"),
+            https_proxy: self.text("proxy.https"),
+            no_proxy: self.list("proxy.no_proxy", |text| Some(text.to_owned())),
         }
     }
 
@@ -537,6 +623,7 @@ mod tests {
         // Defaults that depend on each other; config/defaults.toml says why beside each.
         assert!(settings.pool.queue_timeout > settings.upstream.handshake);
         assert!(settings.upstream.handshake > settings.process.spawn);
+        assert!(settings.upstream.handshake > settings.remote.connect);
         assert!(settings.link.write_queue >= settings.pool.in_flight);
         assert!(settings.link.write_queue >= settings.host.max_in_flight);
         assert!(settings.daemon.control_bodies >= settings.daemon.control_body);

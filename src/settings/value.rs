@@ -58,6 +58,10 @@ pub enum Form {
     Host,
     /// A web origin as an `Origin` header has it.
     Origin,
+    /// The absolute path of a file.
+    File,
+    /// The address of a proxy, without a password; `off`, or nothing.
+    Proxy,
 }
 
 impl Form {
@@ -80,6 +84,21 @@ impl Form {
             Self::Origin => {
                 origin::Origin::parse(text).map(|read| read.to_string().into()).ok_or_else(wrong)
             }
+            Self::File if text.starts_with('/') => Ok(text.into()),
+            Self::File => Err(wrong()),
+            Self::Proxy if text.is_empty() || text == "off" => Ok(text.into()),
+            Self::Proxy => {
+                let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+                if rest.contains('@') {
+                    return Err("a password has no place here; leave the proxy to the variables \
+                                HTTP_PROXY and HTTPS_PROXY"
+                        .to_owned());
+                }
+                let known = ["http", "https", "socks5", "socks5h"].contains(&scheme);
+                let uri = text.parse::<http::Uri>().ok().filter(|_| known).ok_or_else(wrong)?;
+                uri.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
+                Ok(text.into())
+            }
         }
     }
 
@@ -90,6 +109,11 @@ impl Form {
             Self::Listen => "an address and port like 127.0.0.1:7332 or [::1]:7332, or \"off\"",
             Self::Host => "a host like mcp.example.org or mcp.example.org:8080",
             Self::Origin => "an origin like https://app.example.org",
+            Self::File => "the path of a file that begins with /",
+            Self::Proxy => {
+                "the address of a proxy like http://proxy.example.org:3128 (https, socks5 and \
+                 socks5h as well), or \"off\""
+            }
         }
     }
 
@@ -100,6 +124,8 @@ impl Form {
             Self::Listen => "a list of addresses like 127.0.0.1:7332",
             Self::Host => "a list of hosts like mcp.example.org or mcp.example.org:8080",
             Self::Origin => "a list of origins like https://app.example.org",
+            Self::File => "a list of files by their paths from /",
+            Self::Proxy => "a list of proxies like http://proxy.example.org:3128",
         }
     }
 }
@@ -463,5 +489,21 @@ mod tests {
         assert_eq!(time.read(&Raw::Whole(0)), Ok(Value::Time(Duration::ZERO)));
         assert!(Kind::Switch.read(&Raw::Text("true".to_owned())).is_err());
         assert_eq!(Kind::Switch.read_text("On"), Ok(Value::Switch(true)));
+    }
+
+    #[test]
+    fn files_and_proxies_have_a_form() {
+        let read = |form, text| Kind::Text(form).read_text(text).map(|value| value.to_string());
+        for text in ["", "off", "http://p:3128", "https://p", "socks5h://127.0.0.1:1080"] {
+            assert_eq!(read(Form::Proxy, text).as_deref(), Ok(text));
+        }
+        for text in ["p:3128", "ftp://p", "http://", "socks4://p"] {
+            assert!(read(Form::Proxy, text).unwrap_err().contains("the address of a proxy"));
+        }
+        let said = read(Form::Proxy, "http://me:hush@p").unwrap_err();
+        assert!(said.starts_with("a password has no place here") && !said.contains("hush"));
+        let files = Kind::List(Form::File).read_text("/a, /b").unwrap();
+        assert_eq!(files.to_string(), "/a,/b");
+        assert!(Kind::List(Form::File).read_text("ca.pem").is_err());
     }
 }

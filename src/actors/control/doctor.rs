@@ -9,6 +9,7 @@ use crate::control::ApiError;
 use crate::control::types::{DoctorAnswer, Finding, Severity};
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::revision::Era;
+use crate::protocol::session::upstream::ListKind;
 use crate::settings::ServerDef;
 
 pub(super) async fn examine(context: &Context, server: Option<&str>) -> Result<RawJson, ApiError> {
@@ -64,7 +65,7 @@ async fn one_server(context: &Context, def: &ServerDef) -> Finding {
     let subject = format!("server {}", def.key);
     let caller =
         Caller { host: None, project: None, label: "mcpx doctor".into(), era: Era::Modern };
-    match context.upstreams.list_now(&caller, &def.key).await {
+    match context.upstreams.list_now(&caller, &def.key, ListKind::Tools).await {
         Ok(()) => {
             let snapshot = context.catalog.snapshot();
             let entry = snapshot.servers.iter().find(|entry| entry.def.key == def.key);

@@ -5,13 +5,17 @@
 
 mod arguments;
 mod call_tool;
+mod completion;
 mod core_tools;
 mod listed;
 mod namespaces;
 mod nearest;
+mod offers;
 mod op_tools;
 mod outcome;
+mod prompts;
 mod repeats;
+mod resources;
 mod status;
 mod tools;
 
@@ -24,13 +28,14 @@ use super::support::progress::ProgressSender;
 use super::upstreams::{Caller, UpstreamsHandle};
 use crate::protocol::jsonrpc::{Code, Method, RawJson, RpcError};
 use crate::protocol::session::Outcome;
+use crate::protocol::session::upstream::ListKind;
 use crate::settings::Settings;
 
 pub(crate) use core_tools::instructions;
-pub(crate) use listed::Listed;
+pub(crate) use listed::{Listed, Views};
 pub(crate) use outcome::{Told, answer_outcome};
 pub(crate) use repeats::Repeats;
-pub(crate) use tools::{own_names, shows_core, visible_digest};
+pub(crate) use tools::{own_names, shows_core, visible_views};
 
 /// The handles that a request may use. One for the whole daemon.
 #[derive(Debug, Clone)]
@@ -73,7 +78,7 @@ pub(crate) struct Request {
     pub(crate) progress: Option<ProgressSender>,
     /// This host's failing calls (F43).
     pub(crate) repeats: Arc<Repeats>,
-    /// The list this host was given last (F38).
+    /// The lists this host was given last (F38).
     pub(crate) listed: Arc<Listed>,
 }
 
@@ -83,6 +88,14 @@ pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
     match request.method.as_str() {
         "tools/list" => Box::pin(tools::list(context, &request)).await,
         "tools/call" => tools::call(context, request).await,
+        "resources/list" => Box::pin(offers::list(context, &request, ListKind::Resources)).await,
+        "resources/templates/list" => {
+            Box::pin(offers::list(context, &request, ListKind::Templates)).await
+        }
+        "prompts/list" => Box::pin(offers::list(context, &request, ListKind::Prompts)).await,
+        "resources/read" => Box::pin(resources::read(context, request)).await,
+        "prompts/get" => Box::pin(prompts::get(context, request)).await,
+        "completion/complete" => Box::pin(completion::complete(context, request)).await,
         other => {
             let text = format!("mcpx has no method `{other}`");
             Err(RpcError::new(Code::MethodNotFound, text))

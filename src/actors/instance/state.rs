@@ -1,5 +1,6 @@
 //! An instance's thinking: synchronous, one method for each thing that happens.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,9 +30,9 @@ use crate::transport::link::LinkSender;
 use crate::transport::stdio::child::{ExitReport, StopLadder};
 use crate::transport::stdio::ring::StderrRing;
 
-/// Readings of the tool list.
+/// Readings of one list.
 #[derive(Debug, Default)]
-struct Lists {
+struct Readings {
     under_way: bool,
     /// When the last one came to its end.
     read_at: Option<Instant>,
@@ -56,7 +57,7 @@ pub struct InstanceState {
     stopping: Option<(EndKind, &'static str)>,
     end: Option<End>,
     reported: bool,
-    lists: Lists,
+    lists: HashMap<ListKind, Readings>,
     deadline: Option<Instant>,
     timer: Timer,
     silence: Timer,
@@ -91,7 +92,7 @@ impl InstanceState {
             stopping: None,
             end: None,
             reported: false,
-            lists: Lists::default(),
+            lists: HashMap::new(),
             deadline: None,
             timer: Timer::new(),
             silence: Timer::new(),
@@ -239,7 +240,7 @@ impl InstanceState {
         match event {
             UpstreamEvent::Settled(settled) => self.settled(now, settled),
             UpstreamEvent::OpenFailed(error) => self.open_failed(&error),
-            UpstreamEvent::Listed(kind, read) => self.list_read(now, kind, read),
+            UpstreamEvent::Listed(kind, read) => self.list_came(now, kind, read),
             // The session reads them again by itself; the catalog compares (F38).
             UpstreamEvent::Changed(_) => {}
             UpstreamEvent::Noise(line) => {
@@ -271,7 +272,12 @@ impl InstanceState {
         {
             shop.eras.record(def, record.clone());
         }
-        shop.catalog.identified(&def.key, settled.info.clone(), settled.instructions.clone());
+        shop.catalog.identified(
+            &def.key,
+            settled.info.clone(),
+            settled.instructions.clone(),
+            settled.capabilities.clone(),
+        );
         let permits = settings.pool.in_flight;
         let (pending, load) = (Arc::clone(&self.pending), Arc::clone(&self.load));
         let route = Arc::new(Route::new(*id, pending, permits, load));
@@ -283,29 +289,30 @@ impl InstanceState {
         shop.events.emit(started.of_instance(id.to_string()));
         let id = *id;
         self.tell_pool(PoolMsg::Ready { id, settled: Arc::new(settled), route });
-        if self.args.read_tools {
-            self.read_tools(now);
+        for kind in self.args.read_lists.clone() {
+            self.read_list(now, kind);
         }
     }
 
-    fn read_tools(&mut self, now: Instant) {
+    fn read_list(&mut self, now: Instant, kind: ListKind) {
         if let Some(session) = &mut self.session {
-            self.lists.under_way = true;
-            session.read_list(now, ListKind::Tools);
+            self.lists.entry(kind).or_default().under_way = true;
+            session.read_list(now, kind);
         }
     }
 
-    pub(super) fn read_again(&mut self, now: Instant, reply: RpcReplyPort<()>) {
+    pub(super) fn read_again(&mut self, now: Instant, kind: ListKind, reply: RpcReplyPort<()>) {
         let interval = self.args.settings.upstream.relist_interval;
-        let fresh = self.lists.read_at.is_some_and(|at| now < at + interval);
-        if self.end.is_some() || (fresh && !self.lists.under_way) {
+        let readings = self.lists.entry(kind).or_default();
+        let fresh = readings.read_at.is_some_and(|at| now < at + interval);
+        if self.end.is_some() || (fresh && !readings.under_way) {
             // Whoever asked may have given up.
             let _ = reply.send(());
             return;
         }
-        self.lists.waiters.push(reply);
-        if self.ready && !self.lists.under_way {
-            self.read_tools(now);
+        readings.waiters.push(reply);
+        if self.ready && !readings.under_way {
+            self.read_list(now, kind);
             self.run_outputs(now);
         }
     }
@@ -326,18 +333,16 @@ impl InstanceState {
         self.finish(kind, error.to_string());
     }
 
-    fn list_read(&mut self, now: Instant, kind: ListKind, read: Result<ListRead, String>) {
+    fn list_came(&mut self, now: Instant, kind: ListKind, read: Result<ListRead, String>) {
         let InstanceArgs { def, shop, .. } = &self.args;
-        if kind != ListKind::Tools {
-            return;
-        }
         match read {
-            Ok(list) => shop.catalog.listed(def, list),
-            Err(why) => shop.catalog.list_failed(def, why),
+            Ok(list) => shop.catalog.listed(def, kind, list),
+            Err(why) => shop.catalog.list_failed(def, kind, why),
         }
-        self.lists.under_way = false;
-        self.lists.read_at = Some(now);
-        for reply in self.lists.waiters.drain(..) {
+        let readings = self.lists.entry(kind).or_default();
+        readings.under_way = false;
+        readings.read_at = Some(now);
+        for reply in readings.waiters.drain(..) {
             // Whoever asked may have given up.
             let _ = reply.send(());
         }
@@ -448,7 +453,7 @@ impl InstanceState {
         if let Some(End { kind: EndKind::Died { cleanly }, .. }) = &mut self.end {
             *cleanly = idle;
         }
-        self.lists.waiters.clear();
+        self.lists.clear();
         self.tasks.clear();
         self.link = None;
         if self.keeper.take().is_none() {

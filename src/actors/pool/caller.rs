@@ -11,7 +11,7 @@ use crate::actors::instance::{InstanceMsg, Sink};
 use crate::actors::support::ask::ask;
 use crate::actors::upstreams::{CallWant, Caller, Reason, Refused, Shared};
 use crate::protocol::session::pending::CallLimits;
-use crate::protocol::session::upstream::Call;
+use crate::protocol::session::upstream::{Call, ListKind};
 use crate::protocol::session::{Answer, Limit};
 use crate::settings::Settings;
 use crate::settings::typed::PoolSettings;
@@ -235,11 +235,11 @@ pub async fn wake(shared: &Shared, server: &Server, caller: &Caller) -> Result<A
     }
 }
 
-/// Has the instance of `awake` read its tools again, and waits until it has; not where it has just
+/// Has the instance of `awake` read a list again, and waits until it has; not where it has just
 /// done so.
-pub async fn read_again(server: &Server, awake: &Awake, limit: Duration) {
+pub async fn read_again(server: &Server, awake: &Awake, kind: ListKind, limit: Duration) {
     if let Some(route) = server.routes.find(&awake.key) {
         // One that goes, or takes too long, leaves the list as it was.
-        let _ = ask(route.actor(), limit, |reply| InstanceMsg::ReadTools { reply }).await;
+        let _ = ask(route.actor(), limit, |reply| InstanceMsg::ReadList { kind, reply }).await;
     }
 }

@@ -18,7 +18,7 @@ use crate::actors::instance::{End, EndKind, Fault, Instance, InstanceArgs, Insta
 use crate::actors::support::timer::Timer;
 use crate::actors::upstreams::{Caller, Shared};
 use crate::protocol::era_record::EraRecord;
-use crate::protocol::session::upstream::Settled;
+use crate::protocol::session::upstream::{ListKind, Settled};
 use crate::settings::{Scope, ServerDef, Settings};
 use crate::transport::clock;
 use crate::transport::stdio::ring::StderrRing;
@@ -156,7 +156,7 @@ impl PoolState {
             key: key.clone(),
             project: project.clone(),
             remembered,
-            read_tools: self.reads_tools(),
+            read_lists: self.lists_to_read(),
             settings: self.shared.settings(),
             routes: Arc::clone(&self.routes),
             shop: self.shared.shop().clone(),
@@ -191,11 +191,13 @@ impl PoolState {
         }
     }
 
-    /// Each start reads the list again and the catalog compares (F38); but with an instance for each
-    /// call, only a list that nobody has read yet is worth the time.
-    fn reads_tools(&self) -> bool {
-        self.def.scope != Scope::Call
-            || self.shared.shop().catalog.listing(&self.def.key) != Some(Listing::Whole)
+    /// Each start reads the lists again and the catalog compares (F38); but with an instance for each
+    /// call, only lists that nobody has read yet are worth the time.
+    fn lists_to_read(&self) -> Vec<ListKind> {
+        let catalog = &self.shared.shop().catalog;
+        let is_whole = |kind| catalog.listing(&self.def.key, kind) == Some(Listing::Whole);
+        let wanted = |kind: &ListKind| self.def.scope != Scope::Call || !is_whole(*kind);
+        ListKind::ALL.into_iter().filter(wanted).collect()
     }
 
     pub(super) fn spawned(&mut self, id: InstanceId, pid: Option<u32>, stderr: StderrRing) {

@@ -13,6 +13,7 @@ pub mod backoff;
 pub mod host;
 pub mod pending;
 pub mod probe;
+pub mod resume;
 pub mod shim;
 pub mod timers;
 pub mod upstream;

@@ -292,7 +292,7 @@ impl<S: CallSink> Pending<S> {
 pub(super) fn classify(revision: Revision, method: &Method, outcome: Outcome) -> Answer {
     let result = match outcome {
         Ok(result) => result,
-        Err(error) => return Answer::Error(edge::lift_error(revision, error)),
+        Err(error) => return Answer::Error(edge::lift_error(revision, method, error)),
     };
     if !result.is_object() {
         return Answer::Invalid("its result is no object".to_owned());

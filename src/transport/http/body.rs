@@ -109,6 +109,22 @@ where
     Ok(whole.freeze())
 }
 
+/// Reads the beginning of `body`, at most `limit` bytes; the rest, and why it ends, is of no interest.
+pub async fn read_some<B>(body: B, limit: usize) -> Bytes
+where
+    B: Body<Data = Bytes>,
+{
+    let mut body = pin!(body);
+    let mut some = BytesMut::new();
+    while some.len() < limit {
+        let Some(Ok(frame)) = body.frame().await else { break };
+        let Ok(chunk) = frame.into_data() else { continue };
+        let room = chunk.len().min(limit - some.len());
+        some.extend_from_slice(&chunk.slice(..room));
+    }
+    some.freeze()
+}
+
 /// An answer's body on its way out.
 #[derive(Debug)]
 pub(super) enum OutBody {

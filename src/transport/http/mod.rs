@@ -1,10 +1,14 @@
-//! HTTP/1.1 over sockets: requests in, answers, event streams and upgrades out. Routes and meaning
-//! belong to the actors.
+//! HTTP over sockets: requests in, answers, event streams and upgrades out; and as a client towards
+//! remote servers. Routes and meaning belong to the actors.
 
+pub mod address;
+pub mod auth;
 pub mod body;
 pub mod client;
 pub mod control_call;
+mod dial;
 pub mod listen;
+mod media;
 pub mod net;
 pub mod serve;
 mod stream;
