@@ -35,7 +35,7 @@ use crate::protocol::http_rules::post::{Refusal, id_of};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostConfig, ProgressPace};
 use crate::protocol::session::upstream::ListKind;
-use crate::settings::{ExposeMode, ServerDef};
+use crate::settings::ServerDef;
 use crate::transport::Link;
 
 /// A connection that wants to be a host's.
@@ -141,7 +141,7 @@ pub(crate) struct HostsState {
     http_config: Arc<HostConfig>,
     view: Views,
     hosts: HashMap<ActorId, Connected>,
-    /// What hosts are to see and was never listed.
+    /// What was never listed.
     unlisted: Vec<Arc<ServerDef>>,
     last_id: u64,
     draining: Option<RpcReplyPort<()>>,
@@ -162,8 +162,8 @@ struct Connected {
 }
 
 impl Connected {
-    fn has_list(&self) -> bool {
-        self.returns || self.listed.any()
+    fn has_list(&self, kind: ListKind) -> bool {
+        self.returns || self.listed.last(kind).is_some()
     }
 }
 
@@ -339,13 +339,15 @@ impl HostsState {
         let unlisted = unlisted(&self.context);
         let came = unlisted.iter().any(|def| !self.unlisted.contains(def));
         self.unlisted = unlisted;
-        let waiting = self.hosts.values().filter(|host| host.has_list());
-        let Some(host) = waiting.min_by_key(|host| host.id).filter(|_| came) else { return };
-        let (host, project) = (Some(host.id), host.project.clone());
-        let caller = Caller { host, project, label: Arc::from("mcpx"), era: Era::Modern };
-        let context = Arc::clone(&self.context);
-        // Its own limits end it; when it has found something, the catalog wakes us.
-        spawn(async move { context.upstreams.ensure_listed(&caller, ListKind::Tools).await });
+        for kind in ListKind::ALL.into_iter().filter(|_| came) {
+            let waiting = self.hosts.values().filter(|host| host.has_list(kind));
+            let Some(host) = waiting.min_by_key(|host| host.id) else { continue };
+            let (host, project) = (Some(host.id), host.project.clone());
+            let caller = Caller { host, project, label: Arc::from("mcpx"), era: Era::Modern };
+            let context = Arc::clone(&self.context);
+            // Its own limits end it; when it has found something, the catalog wakes us.
+            spawn(async move { context.upstreams.ensure_listed(&caller, kind).await });
+        }
     }
 
     fn drain(&mut self, reply: RpcReplyPort<()>) {
@@ -417,13 +419,10 @@ async fn watch_view(
     }
 }
 
-/// What pass-through mode is to show and was never listed.
+/// What was never listed.
 fn unlisted(context: &Context) -> Vec<Arc<ServerDef>> {
-    let mode = context.settings().expose.mode;
     let snapshot = context.catalog.snapshot();
-    let never = snapshot.servers.iter().filter(|server| {
-        server.listing == Listing::Never && server.def.expose.unwrap_or(mode) != ExposeMode::Core
-    });
+    let never = snapshot.servers.iter().filter(|server| server.listing == Listing::Never);
     never.map(|server| Arc::clone(&server.def)).collect()
 }
 
