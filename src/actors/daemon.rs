@@ -36,6 +36,7 @@ use crate::transport::autostart::StartLock;
 use crate::transport::clock;
 use crate::transport::environment::{self, Environment};
 use crate::transport::http::listen::{ListenLimits, listen};
+use crate::transport::http::net::{Net, NetSpec};
 use crate::transport::http::serve::ServeLimits;
 use crate::transport::link::LinkLimits;
 use crate::transport::socket::{self, RuntimeLock, SocketError};
@@ -151,6 +152,7 @@ fn build(
     let events = EventsHandle::new(settings.daemon.events_ring);
     let (around, capture) =
         Environment::new(environment::own(), settings.process.login_env, settings.process.spawn);
+    let net = Net::new(NetSpec::of(&settings.remote, around.clone()));
     let around: Arc<dyn Surroundings> = Arc::new(around);
     let capturing = task::spawn_guarded(capture);
     let eras = EraCacheHandle::new(state.join("upstream-eras.json"), events.clone());
@@ -164,6 +166,7 @@ fn build(
         eras: eras.clone(),
         catalog: catalog.clone(),
         alive: Alive::default(),
+        net,
     };
     let upstreams = UpstreamsHandle::new(Arc::clone(settings), shop);
     let settings = SettingsHandle::new(SettingsArgs {
@@ -208,6 +211,8 @@ fn own_capabilities() -> RawJson {
     capabilities.set("resources", changing.clone());
     capabilities.set("prompts", changing);
     capabilities.set("completions", RawJson::empty_object());
+    // What upstreams log (H-42).
+    capabilities.set("logging", RawJson::empty_object());
     capabilities.write()
 }
 

@@ -15,6 +15,7 @@ mod work;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
@@ -28,13 +29,13 @@ use self::streams::{HttpWire, PostIn};
 use self::work::{Report, run, run_with_progress};
 use super::dispatch::{self, Context, Listed, Repeats, Views};
 use super::events::Event;
-use super::support::progress;
+use super::support::progress::{self, CallNote, Wants};
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
 use super::upstreams::{Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::http_rules::post::{Refusal, Said};
-use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::logging::LogMessage;
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{
     HostConfig, HostEvent, HostNote, HostOutput, HostSession, PostId,
@@ -102,8 +103,8 @@ pub(crate) enum HostMsg {
     IdleDue,
     /// A request's task: its outcome.
     Finished { key: CallKey, outcome: Outcome },
-    /// A request's task: progress, with the credit that lets it send the next.
-    Progress { key: CallKey, params: RawJson, credit: OwnedSemaphorePermit },
+    /// A request's task: progress or a log message, with the credit that lets it send the next.
+    Heard { key: CallKey, note: CallNote, credit: OwnedSemaphorePermit },
     /// Hosts: the lists that hosts see are others.
     ViewChanged { view: Views },
     /// Hosts, the subscriptions, or a request's task: something that this host did not ask for now.
@@ -220,10 +221,10 @@ impl Actor for Host {
                 state.note_view();
                 state.session.finish(now, key, outcome);
             }
-            HostMsg::Progress { key, params, credit } => {
+            HostMsg::Heard { key, note, credit } => {
                 // A host that does not read has no use for it, and it would pile up.
                 if state.flows() {
-                    state.session.progress(now, key, &params);
+                    state.heard(now, key, note);
                 }
                 drop(credit);
             }
@@ -410,10 +411,8 @@ impl HostState {
         let key = request.key;
         let report = Report { me: self.me.clone(), key, outcome: None };
         let context = Arc::clone(&self.context);
-        let progress = request
-            .wants_progress
-            .then(|| progress::channel(context.settings().call.progress_queue));
-        let (sender, receiver) = progress.unzip();
+        let wants = Wants::of(&request, Some(self.id), &context.settings().call);
+        let (sender, receiver) = wants.map(progress::channel).unzip();
         let work = dispatch::Request {
             method: request.method,
             params: request.params,
@@ -429,6 +428,16 @@ impl HostState {
             Some(notes) => spawn_guarded(Box::pin(run_with_progress(context, work, report, notes))),
         };
         self.requests.insert(key, guard);
+    }
+
+    fn heard(&mut self, now: Instant, key: CallKey, note: CallNote) {
+        match note {
+            CallNote::Progress(params) => self.session.progress(now, key, &params),
+            CallNote::Log(LogMessage { level, params }) => {
+                let note = HostNote::Log { level, params, about: Some(key) };
+                self.session.host_note(now, note);
+            }
+        }
     }
 
     fn host_closed(&mut self, why: &str) {

@@ -450,6 +450,7 @@ fn host_config(context: &Context) -> Arc<HostConfig> {
             interval: settings.host.progress_interval,
             burst: u32::try_from(settings.host.progress_burst).unwrap_or(u32::MAX),
         },
+        log_rate: settings.host.log_rate,
         over_stdio: true,
     })
 }

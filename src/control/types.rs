@@ -167,6 +167,15 @@ pub struct InstanceView {
     /// Its process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// `stdio`, `http` or `http+sse`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+    /// The address of a remote server, without its query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The beginning of the id of its HTTP session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// `starting`, `ready` or `leaving`.
     pub state: String,
     /// Its lane.

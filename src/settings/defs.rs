@@ -158,6 +158,11 @@ pub const DEFS: &[Def] = &[
         "Progress notes of one call that may wait for a slow host; beyond it the newest wins.",
     ),
     live(
+        "call.log_queue",
+        count(0, 65_536),
+        "Log messages during one call that may wait for a slow host; beyond it new ones are dropped.",
+    ),
+    live(
         "call.repeat_memory",
         count(0, 65_536),
         "Failed calls remembered of each host, to tell it when it repeats one unchanged.",
@@ -200,11 +205,42 @@ pub const DEFS: &[Def] = &[
         "A list that is not whole is read again for a tool that is missing in it, but not within \
          this time of the last reading.",
     ),
+    live(
+        "upstream.listen_reopen_delay",
+        time(MS, HOUR),
+        "How long a listen stream that its server has ended rests before it is opened again.",
+    ),
     live("upstream.list_parallel", count(1, 1000), "Servers started at once to read their lists."),
     live(
         "upstream.ping_timeout",
         time(MS, HOUR),
         "A server that does not answer a sign-of-life request within this time is restarted.",
+    ),
+    live(
+        "upstream.sse_reconnect_delay",
+        time(MS, HOUR),
+        "The rest before an event stream that broke off is opened again, where the server names none; \
+         longer each time that nothing came of it.",
+    ),
+    live(
+        "upstream.sse_reconnect_attempts",
+        count(0, 1000),
+        "How often in a row an event stream is opened again without anything coming of it.",
+    ),
+    live(
+        "upstream.sse_poll_interval",
+        time(MS, WEEK),
+        "How often a session's own event stream is tried after those attempts.",
+    ),
+    live(
+        "upstream.sse_linger",
+        time(MS, HOUR),
+        "How long an HTTP server may leave an answer open when nothing more is expected in it.",
+    ),
+    live(
+        "upstream.end_timeout",
+        time(NOW, MINUTE),
+        "How long an HTTP server has to take the end of its session.",
     ),
     // Remote servers.
     live(
@@ -369,6 +405,11 @@ pub const DEFS: &[Def] = &[
         "host.list_changed_delay",
         time(NOW, HOUR),
         "Changes of a list are gathered this long before hosts are told.",
+    ),
+    live(
+        "host.log_rate",
+        count(0, 1_000_000),
+        "Log messages of servers that one host is sent in a second; more are dropped.",
     ),
     live("host.drain", time(NOW, HOUR), "How long hosts' calls may go on when the daemon stops."),
     // Hosts over HTTP.

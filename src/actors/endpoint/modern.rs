@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -18,12 +19,13 @@ use tokio::sync::mpsc;
 use super::answer;
 use crate::actors::dispatch::{self, Context, Listed, Repeats};
 use crate::actors::events::Event;
-use crate::actors::support::progress::{self, ProgressReceiver};
+use crate::actors::support::progress::{self, CallNote, ProgressReceiver, Wants};
 use crate::actors::support::task::spawn;
 use crate::actors::upstreams::Caller;
 use crate::protocol::http_rules::post::Accepts;
-use crate::protocol::jsonrpc::{Code, Incoming, Message, RawJson, Request, RpcError};
-use crate::protocol::session::host::{HostEvent, HostOutput, HostSession, PostId};
+use crate::protocol::jsonrpc::{Code, Incoming, Message, Request, RpcError};
+use crate::protocol::model::logging::LogMessage;
+use crate::protocol::session::host::{HostEvent, HostNote, HostOutput, HostSession, PostId};
 use crate::protocol::session::resume::say_plainly;
 use crate::protocol::session::{CallKey, HostRequest, Outcome};
 use crate::transport::clock;
@@ -135,8 +137,7 @@ impl Running {
         label: &str,
     ) -> Self {
         let settings = context.settings();
-        let progress =
-            asked.wants_progress.then(|| progress::channel(settings.call.progress_queue));
+        let progress = Wants::of(&asked, None, &settings.call).map(progress::channel);
         let (progress, notes) = progress.unzip();
         let caller = Caller {
             // There is no session to share an instance with: its scope is the call.
@@ -170,7 +171,7 @@ impl Running {
                 tokio::select! {
                     biased;
                     outcome = finished(work) => Heard::Outcome(outcome),
-                    note = next_note(notes.as_ref()) => Heard::Progress(note),
+                    note = next_note(notes.as_ref()) => Heard::Note(note),
                     () = until(deadline) => Heard::Deadline,
                 }
             };
@@ -179,17 +180,27 @@ impl Running {
                 Heard::Outcome(outcome) => {
                     while let Some(note) = self.notes.as_ref().and_then(ProgressReceiver::try_next)
                     {
-                        self.session.progress(now, self.key, &note);
+                        self.heard(now, note);
                     }
                     self.session.finish(now, self.key, outcome);
                 }
-                Heard::Progress(note) => self.session.progress(now, self.key, &note),
+                Heard::Note(note) => self.heard(now, note),
                 Heard::Deadline => self.session.handle_timeout(now),
             }
             let mut said = Said::default();
             said.take(&self.context, &mut self.session);
             if said.done || !said.frames.is_empty() {
                 return said;
+            }
+        }
+    }
+
+    fn heard(&mut self, now: Instant, note: CallNote) {
+        match note {
+            CallNote::Progress(params) => self.session.progress(now, self.key, &params),
+            CallNote::Log(LogMessage { level, params }) => {
+                let note = HostNote::Log { level, params, about: Some(self.key) };
+                self.session.host_note(now, note);
             }
         }
     }
@@ -222,7 +233,7 @@ impl Running {
 
 enum Heard {
     Outcome(Outcome),
-    Progress(RawJson),
+    Note(CallNote),
     Deadline,
 }
 
@@ -240,14 +251,14 @@ async fn finished(work: &mut Work) -> Outcome {
     .await
 }
 
-async fn next_note(notes: Option<&ProgressReceiver>) -> RawJson {
+async fn next_note(notes: Option<&ProgressReceiver>) -> CallNote {
     match notes {
         Some(notes) => notes.next().await,
         None => std::future::pending().await,
     }
 }
 
-async fn until(deadline: Option<std::time::Instant>) {
+async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,

@@ -7,17 +7,19 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use ractor::{ActorRef, RpcReplyPort};
 
-use super::connect::Connected;
+use super::connect::{Connected, Reached};
 use super::keeper::Keeper;
 use super::noise::NoiseGate;
 use super::reader::read;
+use super::remote::Remote;
 use super::spec::{self, NotStarted};
-use super::{End, EndKind, Fault, InstanceArgs, InstanceMsg, Sink};
+use super::{End, EndKind, Fault, InstanceArgs, InstanceMsg, Reach, Sink};
 use crate::actors::events::Event;
 use crate::actors::pool::PoolMsg;
 use crate::actors::pool::directory::{Lane, Load, Route};
 use crate::actors::support::task::{self, TaskGuard};
 use crate::actors::support::timer::Timer;
+use crate::protocol::era_record::EraRecord;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::session::pending::Pending;
 use crate::protocol::session::probe::Preference;
@@ -44,11 +46,13 @@ struct Readings {
 #[derive(Debug)]
 pub struct InstanceState {
     pub(super) args: InstanceArgs,
-    me: ActorRef<InstanceMsg>,
+    pub(super) me: ActorRef<InstanceMsg>,
     load: Arc<Load>,
-    pending: Arc<Pending<Sink>>,
-    session: Option<UpstreamSession<Sink>>,
+    pub(super) pending: Arc<Pending<Sink>>,
+    pub(super) session: Option<UpstreamSession<Sink>>,
     link: Option<LinkSender>,
+    /// Set where it is reached over HTTP.
+    pub(super) remote: Option<Remote>,
     tasks: Vec<TaskGuard>,
     keeper: Option<Keeper>,
     stderr: Option<StderrRing>,
@@ -84,6 +88,7 @@ impl InstanceState {
             pending: Arc::new(Pending::new()),
             session: None,
             link: None,
+            remote: None,
             tasks: vec![starting],
             keeper: None,
             stderr: None,
@@ -101,22 +106,27 @@ impl InstanceState {
         }
     }
 
-    pub(super) fn started(&mut self, now: Instant, outcome: Result<Box<Connected>, NotStarted>) {
+    pub(super) fn started(&mut self, now: Instant, outcome: Result<Box<Reached>, NotStarted>) {
         if self.end.is_some() {
             // Dropping what was started ends it.
             return;
         }
-        let Connected { link, drain, process } = match outcome {
-            Ok(connected) => *connected,
-            Err(NotStarted { text, fault }) => {
-                return self.finish(EndKind::StartFailed { fault }, text);
-            }
-        };
+        match outcome.map(|reached| *reached) {
+            Ok(Reached::Process(connected)) => self.run(now, connected),
+            Ok(Reached::Http(client)) => self.reached(now, client),
+            Err(NotStarted { text, fault }) => self.finish(EndKind::StartFailed { fault }, text),
+        }
+    }
+
+    /// The process runs.
+    fn run(&mut self, now: Instant, connected: Connected) {
+        let Connected { link, drain, process } = connected;
         let stderr = process.stderr();
         self.stderr = Some(stderr.clone());
         let gate = NoiseGate::new(&self.args.settings.process, stderr.clone());
         let (id, pid) = (self.args.id, process.pid());
-        self.tell_pool(PoolMsg::Spawned { id, pid, stderr });
+        let reach = Reach { transport: "stdio", url: None };
+        self.tell_pool(PoolMsg::Spawned { id, pid, stderr, reach });
         let plumbing = &self.args.settings.process;
         let ladder = StopLadder { drain: plumbing.drain, term: plumbing.term };
         let alive = &self.args.shop.alive;
@@ -144,14 +154,19 @@ impl InstanceState {
         self.run_outputs(now);
     }
 
-    fn config(&self) -> UpstreamConfig {
-        let InstanceArgs { def, key, settings, shop, remembered, .. } = &self.args;
-        let upstream = &settings.upstream;
-        let remembered = match remembered {
+    /// What is known of the server from before.
+    pub(super) fn remembered(&self) -> Option<EraRecord> {
+        let InstanceArgs { def, settings, shop, remembered, .. } = &self.args;
+        match remembered {
             Some(record) => Some(record.clone()),
-            None if upstream.era_cache => shop.eras.get(def),
+            None if settings.upstream.era_cache => shop.eras.get(def),
             None => None,
-        };
+        }
+    }
+
+    pub(super) fn config(&self) -> UpstreamConfig {
+        let InstanceArgs { def, key, settings, shop, .. } = &self.args;
+        let upstream = &settings.upstream;
         UpstreamConfig {
             preference: match key.lane {
                 Lane::Shared => def.preference(upstream.protocol),
@@ -159,7 +174,7 @@ impl InstanceState {
                 Lane::Legacy => Preference::ForceInitialize,
             },
             pin: def.revision,
-            remembered,
+            remembered: self.remembered(),
             info: shop.info.clone(),
             capabilities: RawJson::empty_object(),
             timings: OpeningTimings {
@@ -168,6 +183,7 @@ impl InstanceState {
                 list: upstream.list,
                 list_max_pages: upstream.list_max_pages,
                 list_max_items: upstream.list_max_items,
+                listen_reopen: upstream.listen_reopen,
                 version_attempts: upstream.version_attempts,
                 ping: upstream.ping,
             },
@@ -192,12 +208,12 @@ impl InstanceState {
     }
 
     /// Does what the session says, and wakes it in time.
-    fn run_outputs(&mut self, now: Instant) {
+    pub(super) fn run_outputs(&mut self, now: Instant) {
         while let Some(output) = self.session.as_mut().and_then(UpstreamSession::poll_output) {
             match output {
                 UpstreamOutput::Send(frame) => self.send(frame),
-                // Not before instances are connected over HTTP.
-                UpstreamOutput::Exchange(_) | UpstreamOutput::Drop { .. } => {}
+                UpstreamOutput::Exchange(exchange) => self.exchange(exchange),
+                UpstreamOutput::Drop { tag } => self.drop_exchange(tag),
                 UpstreamOutput::Event(event) => self.event(now, event),
                 UpstreamOutput::Notice(notice) => self.emit(Event::from_notice(notice)),
                 UpstreamOutput::Close(why) => self.close(why),
@@ -244,7 +260,7 @@ impl InstanceState {
     fn event(&mut self, now: Instant, event: UpstreamEvent) {
         match event {
             UpstreamEvent::Settled(settled) => self.settled(now, settled),
-            UpstreamEvent::Renewed(_) => {}
+            UpstreamEvent::Renewed(settled) => self.renewed(now, settled),
             UpstreamEvent::OpenFailed(error) => self.open_failed(&error),
             // Read after a change, and not what the catalog shows: see `Lane::Legacy`, P-18.
             UpstreamEvent::Listed(..) if self.args.key.lane == Lane::Legacy => {}
@@ -256,9 +272,13 @@ impl InstanceState {
                     ring.note(&format!("[stdout] {line}"));
                 }
             }
-            UpstreamEvent::Log(_) => {
-                tracing::debug!(server = %self.args.def.key, instance = %self.args.id, "logged");
+            UpstreamEvent::Log(message) => {
+                if let Some(ring) = &self.stderr {
+                    ring.note(&message.line(self.args.settings.process.stderr_line_bytes));
+                }
             }
+            // Nobody listens yet.
+            UpstreamEvent::Watched { .. } | UpstreamEvent::Updated { .. } => {}
             UpstreamEvent::Wedged(limit) => self.close(format!(
                 "it did not answer a sign-of-life check within {} (setting {})",
                 limit.value, limit.setting,
@@ -309,7 +329,7 @@ impl InstanceState {
         }
     }
 
-    fn read_list(&mut self, now: Instant, kind: ListKind) {
+    pub(super) fn read_list(&mut self, now: Instant, kind: ListKind) {
         if let Some(session) = &mut self.session {
             self.lists.entry(kind).or_default().under_way = true;
             session.read_list(now, kind);
@@ -334,6 +354,9 @@ impl InstanceState {
 
     fn open_failed(&mut self, error: &OpenError) {
         let kind = match error {
+            OpenError::TrySse(_) => return self.try_sse(error.to_string()),
+            // A session that could not be opened again.
+            _ if self.ready => self.unwanted(),
             OpenError::RestartLegacy => EndKind::RestartLegacy,
             OpenError::Version { .. }
             | OpenError::Pinned { .. }
@@ -342,7 +365,6 @@ impl InstanceState {
             | OpenError::TimedOut(_)
             | OpenError::Http(_)
             | OpenError::Unreachable(_)
-            | OpenError::TrySse(_)
             | OpenError::Closed(_) => EndKind::StartFailed { fault: Fault::Passing },
         };
         self.finish(kind, error.to_string());
@@ -440,13 +462,15 @@ impl InstanceState {
     }
 
     fn closed(&self, why: &str) -> Closed {
-        let begun = self.link.as_ref().map_or(0, LinkSender::frames_begun);
+        // Over HTTP the session knows of each request by itself whether it left.
+        let none = if self.remote.is_some() { u64::MAX } else { 0 };
+        let begun = self.link.as_ref().map_or(none, LinkSender::frames_begun);
         Closed { why: why.to_owned(), frames_begun: begun }
     }
 
     /// The one way out. First nobody finds it any more, then its pool knows, then its calls are told
     /// (who tries again must not come back here), then its process goes.
-    fn finish(&mut self, kind: EndKind, text: String) {
+    pub(super) fn finish(&mut self, kind: EndKind, text: String) {
         if self.end.is_some() {
             return;
         }
@@ -471,7 +495,8 @@ impl InstanceState {
         self.lists.clear();
         self.tasks.clear();
         self.link = None;
-        if self.keeper.take().is_none() {
+        let leaving = self.leave_remote();
+        if self.keeper.take().is_none() && !leaving {
             self.gone(None);
         }
     }
@@ -507,7 +532,7 @@ impl InstanceState {
         shop.events.emit(event.of_server(def.key.as_str()).of_instance(id.to_string()));
     }
 
-    fn tell_pool(&self, message: PoolMsg) {
+    pub(super) fn tell_pool(&self, message: PoolMsg) {
         // A pool that has ended has taken its instances with it.
         let _ = self.args.pool.cast(message);
     }

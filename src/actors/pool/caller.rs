@@ -1,5 +1,6 @@
 //! One call, from finding a route to its outcome. Runs in the caller's task; no actor waits here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::ActorRef;
@@ -9,6 +10,7 @@ use super::directory::{Lane, Lease, Route, RouteKey, ScopeKey, Server};
 use super::{PoolHandle, RouteAnswer};
 use crate::actors::instance::{InstanceMsg, Sink};
 use crate::actors::support::ask::ask;
+use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{CallWant, Caller, Reason, Refused, Shared};
 use crate::protocol::session::pending::CallLimits;
 use crate::protocol::session::upstream::{Call, ListKind};
@@ -41,7 +43,7 @@ pub async fn call(shared: &Shared, want: CallWant) -> Result<Answer, Refused> {
             None => Box::pin(find_route(&server, &key, &want, &settings.pool)).await?,
         };
         let answer = match leased {
-            Some((id, lease)) => send(id, lease, &want, &settings).await,
+            Some((id, lease)) => send(id, lease, &server, &want, &settings).await,
             // The server was replaced meanwhile: the directory knows the new generation.
             None => Answer::Lost { written: false, why: "it was replaced".to_owned() },
         };
@@ -159,15 +161,23 @@ async fn wait_for_route(
 }
 
 /// Hands the call to the instance and waits for its outcome.
-async fn send(id: u64, lease: Lease, want: &CallWant, settings: &Settings) -> Answer {
+async fn send(
+    id: u64,
+    lease: Lease,
+    server: &Server,
+    want: &CallWant,
+    settings: &Settings,
+) -> Answer {
     let (reply, outcome) = oneshot::channel();
+    let heard = want.progress.clone().map(|notes| (notes, Arc::clone(&server.def)));
     let call = Call {
         id,
         method: want.method.clone(),
         params: want.params.clone(),
-        wants_progress: want.progress.is_some(),
+        wants_progress: want.progress.as_ref().is_some_and(ProgressSender::wants_progress),
+        log: want.progress.as_ref().and_then(ProgressSender::log_want),
         limits: CallLimits { idle: settings.call.idle, total: settings.call.total },
-        sink: Sink::new(reply, want.progress.clone()),
+        sink: Sink::new(reply, heard),
     };
     let mut guard = InFlight { id, actor: lease.actor().clone(), done: false };
     // A dead instance gives the call back, and its sink says that it was not written.

@@ -15,7 +15,7 @@ use super::plan::{Admission, Life, Phase as Rest, Rules};
 use super::{PoolArgs, PoolMsg, RouteAnswer, answer};
 use crate::actors::catalog::Listing;
 use crate::actors::events::Event;
-use crate::actors::instance::{End, EndKind, Fault, Instance, InstanceArgs, InstanceId};
+use crate::actors::instance::{End, EndKind, Fault, Instance, InstanceArgs, InstanceId, Reach};
 use crate::actors::support::timer::Timer;
 use crate::actors::upstreams::{Caller, Shared};
 use crate::protocol::era_record::EraRecord;
@@ -197,6 +197,7 @@ impl PoolState {
                     phase: Phase::Starting,
                     pid: None,
                     stderr: None,
+                    reach: None,
                     without_probe,
                     abandoned: false,
                     list_waiters: Vec::new(),
@@ -221,10 +222,24 @@ impl PoolState {
         ListKind::ALL.into_iter().filter(wanted).collect()
     }
 
-    pub(super) fn spawned(&mut self, id: InstanceId, pid: Option<u32>, stderr: StderrRing) {
+    pub(super) fn spawned(
+        &mut self,
+        id: InstanceId,
+        pid: Option<u32>,
+        stderr: StderrRing,
+        reach: Reach,
+    ) {
         if let Some(member) = self.members.get_mut(&id) {
             member.pid = pid;
             member.stderr = Some(stderr);
+            member.reach = Some(reach);
+        }
+    }
+
+    pub(super) fn renewed(&mut self, id: InstanceId, renewed: Arc<Settled>) {
+        let phase = self.members.get_mut(&id).map(|member| &mut member.phase);
+        if let Some(Phase::Ready { settled, .. }) = phase {
+            *settled = renewed;
         }
     }
 

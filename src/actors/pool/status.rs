@@ -41,6 +41,15 @@ pub struct InstanceStatus {
     /// Its process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// `stdio`, `http` or `http+sse`, once it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<&'static str>,
+    /// The address of a remote server, without its query, which may hold a credential.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The beginning of the session id that a legacy HTTP server gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// `starting`, `ready` or `leaving`.
     pub state: &'static str,
     /// Its lane.

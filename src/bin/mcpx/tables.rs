@@ -126,7 +126,9 @@ fn servers(printer: Printer, servers: &[t::ServerView]) -> String {
             table.add_row(row);
         }
         for instance in &server.instances {
-            let pid = instance.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+            // A remote server has no process; how it is reached says more.
+            let transport = || instance.transport.clone().unwrap_or_else(|| "-".to_owned());
+            let pid = instance.pid.map_or_else(transport, |pid| pid.to_string());
             table.add_row(vec![
                 Cell::new(&server.namespace),
                 state(),
@@ -392,6 +394,9 @@ mod tests {
         ready.instances = vec![t::InstanceView {
             id: 7,
             pid: Some(42),
+            transport: Some("stdio".to_owned()),
+            url: None,
+            session: None,
             state: "ready".to_owned(),
             lane: "shared".to_owned(),
             scope: "global".to_owned(),

@@ -39,8 +39,8 @@ pub struct Trail {
     retry: Option<Duration>,
     /// Something came on the present connection.
     fruitful: bool,
-    /// Connections in a row, up to the last that ended, on which nothing came.
-    fruitless: u32,
+    /// Connections made again in a row without anything new on one of them.
+    tries: u32,
     /// It is a session's standalone stream.
     standalone: bool,
 }
@@ -78,13 +78,16 @@ impl Trail {
     /// session lives, and after the tries is asked for rarely.
     pub fn broke(&mut self, rules: &Reconnect, lasted: Duration) -> Option<Duration> {
         let worth = self.fruitful || lasted >= rules.delay.saturating_mul(SUSTAINED);
-        self.fruitless = if worth { 0 } else { self.fruitless.saturating_add(1) };
+        if worth {
+            self.tries = 0;
+        }
         self.fruitful = false;
-        if self.fruitless > rules.attempts {
+        if self.tries >= rules.attempts {
             return self.standalone.then_some(rules.poll);
         }
+        let doublings = self.tries.min(DOUBLINGS);
+        self.tries += 1;
         let base = self.retry.map_or(rules.delay, |retry| retry.max(rules.delay / SHARE));
-        let doublings = self.fruitless.saturating_sub(1).min(DOUBLINGS);
         let rest = base.saturating_mul(2_u32.saturating_pow(doublings));
         Some(if self.standalone { rest.min(rules.poll) } else { rest })
     }
@@ -125,7 +128,7 @@ mod tests {
             trail.mark(Some(turn.to_string()), None);
             assert_eq!(millis(trail.broke(&rules(), Duration::ZERO)), Some(1000));
         }
-        for rest in [Some(1000), Some(2000), Some(4000), None] {
+        for rest in [Some(2000), Some(4000), None, None] {
             trail.mark(Some("19".to_owned()), None);
             assert_eq!(millis(trail.broke(&rules(), Duration::ZERO)), rest);
         }

@@ -9,9 +9,9 @@ use crate::protocol::edge::{self, keys};
 use crate::protocol::jsonrpc::{
     Id, Message, Method, Notification, RawJson, Request, salvage_cut_id, scan,
 };
-use crate::protocol::session::pending::{CallSink, Entry, Struck};
+use crate::protocol::session::pending::{CallSink, Entry, LogWant, Struck};
 use crate::protocol::session::timers::{Timer, after};
-use crate::protocol::session::{Answer, Limit};
+use crate::protocol::session::{Answer, Limit, LogLevel};
 use bytes::Bytes;
 use serde::Serialize;
 
@@ -22,6 +22,10 @@ pub(super) struct Calls {
     pub held: Vec<Held>,
     /// The `_meta` members that every request to a modern upstream carries; none for a legacy one.
     pub envelope: Vec<(&'static str, RawJson)>,
+    /// The upstream declared `logging`.
+    pub logs: bool,
+    /// The level that a legacy upstream was given last.
+    log_level: Option<LogLevel>,
     /// When the liveness check under way was sent.
     checked_at: Option<Instant>,
 }
@@ -33,6 +37,7 @@ pub(super) struct Held {
     pub method: Method,
     params: RawJson,
     wants_progress: bool,
+    log: Option<LogWant>,
     /// It was sent in vain once, to the end of a session or with headers that no longer fit, and is
     /// not sent a third time (U-26, U-40).
     pub last: bool,
@@ -52,23 +57,28 @@ impl<S: CallSink> UpstreamSession<S> {
             call.sink.done(Answer::Lost { written: false, why: why.clone() });
             return;
         }
-        let Call { id, method, params, wants_progress, limits, sink } = call;
+        let Call { id, method, params, wants_progress, log, limits, sink } = call;
         let idle = after(now, limits.idle);
         let total = after(now, limits.total);
         self.timers.set_earlier(Timer::Calls, idle);
         self.timers.set_earlier(Timer::Calls, total);
         let open = self.revision().is_some() && !self.waits_for_marks(now, &method);
+        // Before the call's own place among the frames is known.
+        if open {
+            self.set_level(log);
+        }
         let entry = Entry {
             method: method.clone(),
             sink,
             limits,
             wants_progress,
+            log,
             started: now,
             last_activity: now,
             frame: open.then_some(self.out.frames + 1),
         };
         self.pending.insert(id, entry);
-        let held = Held { id, method, params, wants_progress, last: false };
+        let held = Held { id, method, params, wants_progress, log, last: false };
         if open {
             self.send_call(held);
         } else {
@@ -86,6 +96,7 @@ impl<S: CallSink> UpstreamSession<S> {
                 self.calls.held.push(held);
                 continue;
             }
+            self.set_level(held.log);
             // A call that expired while it was held is gone from the table.
             if self.pending.mark_sent(now, held.id, self.out.frames + 1) {
                 self.send_call(held);
@@ -93,11 +104,25 @@ impl<S: CallSink> UpstreamSession<S> {
         }
     }
 
+    /// A legacy upstream has one level for all callers: the most talkative that any of them has
+    /// wanted yet; each hears only what it wants itself. A modern one is asked by each request, and
+    /// one that did not declare logging not at all (U-32).
+    fn set_level(&mut self, log: Option<LogWant>) {
+        let legacy = self.revision().is_some_and(|revision| !revision.is_modern());
+        let Some(want) = log.filter(|_| legacy && self.calls.logs) else { return };
+        if self.calls.log_level.is_some_and(|set| set <= want.level) {
+            return;
+        }
+        self.calls.log_level = Some(want.level);
+        let params = serde_json::json!({ "level": want.level.as_str() });
+        self.ask(Asked::SetLevel, "logging/setLevel", Some(RawJson::write(&params)));
+    }
+
     /// Writes one call, spelled for the upstream's revision. The progress token is our own id, so
     /// that tokens of different hosts cannot meet (F15, F37).
     fn send_call(&mut self, held: Held) {
         let Some(revision) = self.revision() else { return };
-        let Held { id, method, params, wants_progress, last } = &held;
+        let Held { id, method, params, wants_progress, log, last } = &held;
         let (id, last) = (*id, *last);
         let more = match self.marked_headers(method, params) {
             Ok(more) => more,
@@ -108,13 +133,14 @@ impl<S: CallSink> UpstreamSession<S> {
                 return;
             }
         };
-        let with_token;
-        let meta = if *wants_progress {
-            let token = (keys::PROGRESS_TOKEN, RawJson::write(&id));
-            with_token = std::iter::once(token)
-                .chain(self.calls.envelope.iter().cloned())
-                .collect::<Vec<_>>();
-            with_token.as_slice()
+        let level = log.filter(|_| revision.is_modern() && self.calls.logs);
+        let own;
+        let meta = if *wants_progress || level.is_some() {
+            let token = wants_progress.then(|| (keys::PROGRESS_TOKEN, RawJson::write(&id)));
+            let level = level.map(|want| (keys::LOG_LEVEL, RawJson::write(want.level.as_str())));
+            let envelope = self.calls.envelope.iter().cloned();
+            own = token.into_iter().chain(envelope).chain(level).collect::<Vec<_>>();
+            own.as_slice()
         } else {
             self.calls.envelope.as_slice()
         };

@@ -354,23 +354,28 @@ impl<S: CallSink> UpstreamSession<S> {
         self.timers.set(Timer::Reconnect, http.next_due());
     }
 
-    /// Ends streams that stayed open although their request is answered; some servers never end
-    /// them. A look while streams of requests are open, and none otherwise.
+    /// Ends answers that go on although nobody waits for more of them; some servers never end
+    /// theirs. A look while such answers are open, and none otherwise.
     pub(super) fn streams_due(&mut self, now: Instant) {
         let Some(http) = &self.http else { return };
-        let mut streams = 0_usize;
+        let mut next: Option<Instant> = None;
         let mut over = Vec::new();
-        for (tag, live) in http.live.iter().filter(|(_, live)| live.streams) {
-            let What::Request(id) = live.what else { continue };
-            streams += 1;
-            if !self.is_waiting(id) {
+        for (tag, live) in &http.live {
+            let open_until = live.since.and_then(|since| after(since, http.config.linger));
+            let (Some(until), true) = (open_until, live.what != What::Standalone) else { continue };
+            let waiting = match live.what {
+                What::Request(id) => self.is_waiting(id),
+                What::Greeting | What::Note | What::Standalone => false,
+            };
+            if !waiting && until <= now {
                 over.push(*tag);
+            } else if live.streams || !waiting {
+                let look = if until > now { Some(until) } else { after(now, http.config.linger) };
+                next = [next, look].into_iter().flatten().min();
             }
         }
+        self.timers.set(Timer::Streams, next);
         let Some(http) = &mut self.http else { return };
-        if streams > over.len() {
-            self.timers.set(Timer::Streams, after(now, http.config.linger));
-        }
         for tag in over {
             http.drop_exchange(&mut self.out, tag);
         }

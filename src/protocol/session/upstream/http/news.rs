@@ -27,6 +27,8 @@ impl<S: CallSink> UpstreamSession<S> {
                 self.accepted_as(now, tag, what, &headers, stream);
             }
             ExchangeNews::Mark { id, retry } => live.trail.mark(id, retry),
+            // F20: what follows a 2xx to a notification is of no interest.
+            ExchangeNews::Frame(_) if matches!(live.what, What::Greeting | What::Note) => {}
             ExchangeNews::Frame(frame) => {
                 live.trail.heard();
                 // U-47: what comes on a request's answer belongs to that request.
@@ -64,15 +66,24 @@ impl<S: CallSink> UpstreamSession<S> {
                     self.timers.set_earlier(Timer::Streams, after(now, linger));
                 }
             }
-            // F20: any 2xx will do, whatever follows.
-            What::Greeting => self.greeted(now),
+            // F20: any 2xx will do, whatever follows; a body that ends leaves its connection usable.
+            What::Greeting | What::Note => {
+                if let (true, Some(http)) = (stream, &mut self.http) {
+                    http.drop_exchange(&mut self.out, tag);
+                } else if let Some(linger) = self.linger() {
+                    self.timers.set_earlier(Timer::Streams, after(now, linger));
+                }
+                if what == What::Greeting {
+                    self.greeted(now);
+                }
+            }
             // F19 d: "use POST", with status 200.
             What::Standalone if !stream => {
                 if let Some(http) = &mut self.http {
                     http.drop_exchange(&mut self.out, tag);
                 }
             }
-            What::Standalone | What::Note => {}
+            What::Standalone => {}
         }
     }
 

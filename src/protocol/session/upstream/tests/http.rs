@@ -412,7 +412,7 @@ fn u39_the_standalone_stream_comes_back() {
     let second = rig.last_of("GET");
     assert_eq!(header(&second, &LAST_EVENT_ID), Some("e7"));
     assert_eq!(header(&second, &SESSION_ID), Some("s1"));
-    for (at, gets) in [(6, 3), (12, 4), (311, 4), (312, 5), (611, 5), (612, 6)] {
+    for (at, gets) in [(9, 3), (308, 3), (309, 4), (608, 4), (609, 5)] {
         let open = rig.last_of("GET");
         rig.head(open.tag, 200, None, true);
         rig.ends(open.tag, ExchangeEnd::Whole);
@@ -421,7 +421,7 @@ fn u39_the_standalone_stream_comes_back() {
     }
     rig.http_refuses(&rig.last_of("GET"), 405, "");
     rig.at(9000);
-    assert_eq!(rig.count_of("GET"), 6);
+    assert_eq!(rig.count_of("GET"), 5);
 }
 
 /// F18 by era: resumed where an id was seen; without one, and at a modern server, the call ends at
@@ -492,7 +492,7 @@ fn u39_resumption_is_bounded() {
         rig.head(post.tag, 200, None, true);
         rig.mark(post.tag, "e1", None);
         rig.ends(post.tag, ExchangeEnd::Whole);
-        for at in [1, 3, 9] {
+        for at in [1, 3] {
             rig.at(at);
             let get = rig.last_of("GET");
             if refused {
@@ -502,7 +502,7 @@ fn u39_resumption_is_bounded() {
             rig.fails(&get, false);
         }
         assert!(matches!(rig.outcome(call), Answer::Lost { written: true, .. }));
-        assert_eq!(rig.count_of("GET"), if refused { 1 } else { 3 });
+        assert_eq!(rig.count_of("GET"), if refused { 1 } else { 2 });
     }
 }
 
