@@ -18,6 +18,7 @@ mod discover;
 mod errors;
 mod exposure;
 mod http_modern;
+mod http_param_headers;
 mod http_resume;
 mod http_sessions;
 mod http_status;
