@@ -298,6 +298,8 @@ impl Series<'_> {
                         self.begin(connection, next_id);
                         connection.flush()?;
                     }
+                    // The others come first.
+                    break;
                 }
             }
         }
