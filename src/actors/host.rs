@@ -1,49 +1,77 @@
-//! One host connection.
+//! One host connection: a shim's link, or a session over HTTP.
 //!
-//! Owns its [`HostSession`], the sending half of its link and the tasks of its open requests.
-//! Children: none; its reading, writing and request tasks end with it. Ends when the link does, or
-//! after a drain. Never restarted: the shim dials again. Never waits for a host or an upstream, and
-//! never looks at what a request means.
+//! Owns its [`HostSession`], the tasks of its open requests, and what leads to the host: the sending
+//! half of its link ([`link`]), or its answers and streams ([`streams`]). Children: none; its tasks end
+//! with it. Ends when the link or the session does, or after a drain. Never restarted: the shim dials
+//! again, a host over HTTP opens a new session. Never waits for a host or an upstream, and never
+//! looks at what a request means.
+
+mod link;
+mod over_http;
+pub(crate) mod sessions;
+pub(crate) mod streams;
+mod work;
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
-use super::dispatch::{self, Context, Listed, Repeats};
+use self::link::LinkWire;
+use self::over_http::Session;
+use self::sessions::{SessionId, Sessions};
+use self::streams::{HttpWire, PostIn};
+use self::work::{Report, run, run_with_progress};
+use super::dispatch::{self, Context, Listed, Repeats, Views};
 use super::events::Event;
-use super::support::progress::{self, ProgressReceiver};
+use super::support::progress::{self, CallNote, Wants};
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
 use super::upstreams::{Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
-use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
+use crate::protocol::http_rules::post::{Refusal, Said};
+use crate::protocol::model::logging::LogMessage;
 use crate::protocol::revision::Era;
-use crate::protocol::session::host::{HostConfig, HostEvent, HostNote, HostOutput, HostSession};
+use crate::protocol::session::host::{
+    HostConfig, HostEvent, HostNote, HostOutput, HostSession, PostId,
+};
 use crate::protocol::session::upstream::ListKind;
 use crate::protocol::session::{CallKey, HostRequest, Outcome};
-use crate::transport::link::{Link, LinkEvent, LinkReader, LinkSender};
-use crate::transport::{LinkWriter, clock};
+use crate::transport::clock;
+use crate::transport::link::Link;
 
 /// What a host connection starts with.
 #[derive(Debug)]
 pub(crate) struct HostArgs {
     pub(crate) id: HostId,
-    pub(crate) link: Link,
+    pub(crate) way: Way,
     /// The project folder that the shim named.
     pub(crate) project: Option<Arc<Path>>,
-    /// Which list it was given last; none yet.
+    /// Which lists it was given last; none yet.
     pub(crate) listed: Arc<Listed>,
-    /// The digest of the tool list that this host saw before a daemon restart.
-    pub(crate) seen_view: Option<String>,
-    /// The digest of the list that it would see now.
-    pub(crate) view: Arc<str>,
+    /// The digests of the lists that it would see now.
+    pub(crate) view: Views,
     pub(crate) config: Arc<HostConfig>,
     pub(crate) context: Arc<Context>,
+}
+
+/// How a host is reached.
+#[derive(Debug)]
+pub(crate) enum Way {
+    /// Over a link.
+    Link {
+        link: Link,
+        /// The digest of the tool list that this host saw before a daemon restart.
+        seen_view: Option<String>,
+    },
+    /// By the answers to its requests over HTTP. The session can be found by its id from its
+    /// handshake on; without a handshake it ends as soon as it has answered (H-10, H-27).
+    Http { id: SessionId, sessions: Sessions },
 }
 
 /// What a host connection is told.
@@ -59,12 +87,26 @@ pub(crate) enum HostMsg {
     WriterEnded { why: String },
     /// The waiting task: the write queue has room again.
     RoomAgain,
+    /// The endpoint: a POST of this session.
+    Post { post: Box<PostIn> },
+    /// The endpoint: a POST's answer takes longer than `http.stream_after`.
+    BeginStream { post: PostId },
+    /// The endpoint: a GET of this session, with the id of the event that was seen last.
+    Listen {
+        said: Said,
+        last_seen: Option<String>,
+        reply: oneshot::Sender<Result<mpsc::Receiver<Bytes>, Refusal>>,
+    },
+    /// The endpoint: a DELETE of this session.
+    End { said: Said, reply: oneshot::Sender<Result<(), Refusal>> },
+    /// The timer: the session may have been idle for `http.session_idle`.
+    IdleDue,
     /// A request's task: its outcome.
     Finished { key: CallKey, outcome: Outcome },
-    /// A request's task: progress, with the credit that lets it send the next.
-    Progress { key: CallKey, params: RawJson, credit: OwnedSemaphorePermit },
-    /// Hosts: the list of tools that hosts see is another one.
-    ViewChanged { view: Arc<str> },
+    /// A request's task: progress or a log message, with the credit that lets it send the next.
+    Heard { key: CallKey, note: CallNote, credit: OwnedSemaphorePermit },
+    /// Hosts: the lists that hosts see are others.
+    ViewChanged { view: Views },
     /// Hosts, the subscriptions, or a request's task: something that this host did not ask for now.
     Note { note: HostNote },
     /// The timer: the session's deadline has come.
@@ -98,24 +140,23 @@ pub(crate) struct HostState {
     me: ActorRef<HostMsg>,
     id: HostId,
     session: HostSession,
-    sender: Option<LinkSender>,
+    wire: Wire,
     requests: HashMap<CallKey, TaskGuard>,
     context: Arc<Context>,
     caller: Caller,
     revision: String,
     repeats: Arc<Repeats>,
     listed: Arc<Listed>,
-    view: Arc<str>,
+    view: Views,
     opened: bool,
     draining: bool,
-    /// The host's side is at its end; leave as soon as nothing is open.
-    at_end: bool,
     timer: Timer,
-    waiting_for_room: Option<TaskGuard>,
-    /// Credits of frames that were handled; given back while what the host gets has room.
-    withheld: Vec<OwnedSemaphorePermit>,
-    _reader: TaskGuard,
-    _writer: TaskGuard,
+}
+
+/// What leads to the host.
+enum Wire {
+    Link(LinkWire),
+    Http(Box<Session>),
 }
 
 impl Actor for Host {
@@ -141,7 +182,9 @@ impl Actor for Host {
         match message {
             HostMsg::Frame { frame, credit } => {
                 state.session.handle_frame(now, &frame);
-                state.withheld.push(credit);
+                if let Wire::Link(link) = &mut state.wire {
+                    link.withhold(credit);
+                }
             }
             HostMsg::TooLarge { bytes } => {
                 let limit = state.context.settings().link.max_frame;
@@ -153,16 +196,35 @@ impl Actor for Host {
                 me.stop(None);
                 return Ok(());
             }
-            HostMsg::RoomAgain => state.waiting_for_room = None,
+            HostMsg::RoomAgain => {
+                if let Wire::Link(link) = &mut state.wire {
+                    link.room_again();
+                }
+            }
+            HostMsg::Post { post } => state.post(now, *post),
+            HostMsg::BeginStream { post } => {
+                if let Wire::Http(http) = &mut state.wire {
+                    http.wire.begin_waiting(post);
+                }
+            }
+            HostMsg::Listen { said, last_seen, reply } => {
+                // Nobody waits any more: its receiver falls, as if the reader had gone.
+                let _ = reply.send(state.listen(now, &said, last_seen.as_deref()));
+            }
+            HostMsg::End { said, reply } => {
+                let ended = state.end_session(now, &said);
+                let _ = reply.send(ended);
+            }
+            HostMsg::IdleDue => state.idle_due(now),
             HostMsg::Finished { key, outcome } => {
                 state.requests.remove(&key);
                 state.note_view();
                 state.session.finish(now, key, outcome);
             }
-            HostMsg::Progress { key, params, credit } => {
+            HostMsg::Heard { key, note, credit } => {
                 // A host that does not read has no use for it, and it would pile up.
-                if state.waiting_for_room.is_none() {
-                    state.session.progress(now, key, &params);
+                if state.flows() {
+                    state.heard(now, key, note);
                 }
                 drop(credit);
             }
@@ -204,18 +266,25 @@ impl Actor for Host {
 
 impl HostState {
     fn new(me: ActorRef<HostMsg>, args: HostArgs) -> Self {
-        let HostArgs { id, link, project, listed, seen_view, view, config, context } = args;
+        let HostArgs { id, way, project, listed, view, config, context } = args;
         let settings = context.settings();
-        let Link { reader, sender, writer } = link;
-        let reader = spawn_guarded(read(me.clone(), reader, settings.link.read_credits));
-        let writer = spawn_guarded(write(me.clone(), writer));
+        let (wire, seen_view) = match way {
+            Way::Link { link, seen_view } => {
+                let credits = settings.link.read_credits;
+                (Wire::Link(LinkWire::new(&me, link, credits)), seen_view)
+            }
+            Way::Http { id, sessions } => {
+                let wire = HttpWire::new(settings.sessions);
+                (Wire::Http(Box::new(Session::new(wire, id, sessions))), None)
+            }
+        };
         let returns = seen_view.is_some();
-        let changed = seen_view.is_some_and(|seen| *seen != *view);
+        let changed = seen_view.map(|seen| view.changed_since_text(&seen)).unwrap_or_default();
         let mut state = Self {
             me,
             id,
             session: HostSession::new(config),
-            sender: Some(sender),
+            wire,
             requests: HashMap::new(),
             caller: Caller {
                 host: Some(id),
@@ -230,16 +299,11 @@ impl HostState {
             view,
             opened: false,
             draining: false,
-            at_end: false,
             timer: Timer::new(),
-            waiting_for_room: None,
-            withheld: Vec::new(),
-            _reader: reader,
-            _writer: writer,
         };
-        state.send_line(Bytes::from(format!("{VIEW_LINE}{}", state.view)));
-        if changed {
-            state.session.host_note(clock::now(), HostNote::Changed(ListKind::Tools));
+        state.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{}", state.view)));
+        for kind in changed {
+            state.session.host_note(clock::now(), HostNote::Changed(kind));
         }
         if returns {
             state.list_what_is_new();
@@ -252,7 +316,7 @@ impl HostState {
     fn list_what_is_new(&self) {
         if self.context.catalog.view(&self.context.settings().expose).waits_for_lists() {
             let (context, caller) = (Arc::clone(&self.context), self.caller.clone());
-            spawn(async move { context.upstreams.ensure_listed(&caller).await });
+            spawn(async move { context.upstreams.ensure_listed(&caller, ListKind::Tools).await });
         }
     }
 
@@ -261,9 +325,8 @@ impl HostState {
         while self.has_room() {
             let Some(output) = self.session.poll_output() else { break };
             match output {
-                HostOutput::Send { frame, .. } => self.send_line(frame),
-                // Only POSTs are done.
-                HostOutput::PostDone(_) => {}
+                HostOutput::Send { frame, post, .. } => self.send(post, frame),
+                HostOutput::PostDone(post) => self.post_done(post),
                 HostOutput::Event(event) => self.act_on(event),
                 HostOutput::Notice(notice) => {
                     self.context.events.emit(Event::from_notice(notice).of_host(self.label()));
@@ -271,37 +334,52 @@ impl HostState {
             }
         }
         self.timer.set(&self.me, self.session.poll_deadline(), HostMsg::DeadlineDue);
-        if self.waiting_for_room.is_none() {
-            self.withheld.clear();
-        }
-        let idle = self.session.in_flight() == 0 && self.waiting_for_room.is_none();
-        if self.at_end && idle {
-            // The writer writes what waits, then ends, and with it this actor.
-            self.sender = None;
+        let in_flight = self.session.in_flight();
+        match &mut self.wire {
+            Wire::Link(link) => link.settle(in_flight),
+            Wire::Http(http) => {
+                http.wire.flush(clock::now());
+                let over = self.draining || self.session.agreed().is_none();
+                if over && in_flight == 0 && http.wire.is_answered() {
+                    self.me.stop(None);
+                }
+            }
         }
     }
 
-    /// Whether a frame can be queued. If not, a task waits for room: a host that does not read
-    /// stops being read, and costs no more than its queue.
     fn has_room(&mut self) -> bool {
-        let Some(sender) = &self.sender else { return true };
-        if sender.has_room() {
-            return true;
+        match &mut self.wire {
+            Wire::Link(link) => link.has_room(&self.me),
+            // What a stream has no room for is its own affair.
+            Wire::Http(_) => true,
         }
-        if self.waiting_for_room.is_none() {
-            let (sender, me) = (sender.clone(), self.me.clone());
-            self.waiting_for_room = Some(spawn_guarded(async move {
-                sender.room().await;
-                let _ = me.cast(HostMsg::RoomAgain);
-            }));
-        }
-        false
     }
 
-    fn send_line(&mut self, line: Bytes) {
-        // A closed writer reports itself; a full queue was excluded by `has_room`.
-        if let Some(sender) = &self.sender {
-            let _ = sender.try_send(line);
+    fn flows(&self) -> bool {
+        match &self.wire {
+            Wire::Link(link) => link.flows(),
+            Wire::Http(_) => true,
+        }
+    }
+
+    fn send(&mut self, post: Option<PostId>, frame: Bytes) {
+        match &mut self.wire {
+            Wire::Link(link) => link.send(frame),
+            Wire::Http(http) => http.wire.send(clock::now(), post, frame),
+        }
+    }
+
+    /// A word to the shim; nobody else has use for it.
+    fn tell_shim(&self, word: impl FnOnce() -> Bytes) {
+        if let Wire::Link(link) = &self.wire {
+            link.send(word());
+        }
+    }
+
+    fn post_done(&mut self, post: PostId) {
+        if let Wire::Http(http) = &mut self.wire {
+            let session = http.untold.take();
+            http.wire.done(clock::now(), post, session);
         }
     }
 
@@ -321,6 +399,7 @@ impl HostState {
     fn opened(&mut self, label: &str, revision: String) {
         self.caller.label = Arc::from(label);
         self.revision = revision;
+        self.enter();
         if !self.opened {
             self.opened = true;
             let text = format!("host {label} opened a session in revision {}", self.revision);
@@ -332,10 +411,8 @@ impl HostState {
         let key = request.key;
         let report = Report { me: self.me.clone(), key, outcome: None };
         let context = Arc::clone(&self.context);
-        let progress = request
-            .wants_progress
-            .then(|| progress::channel(context.settings().call.progress_queue));
-        let (sender, receiver) = progress.unzip();
+        let wants = Wants::of(&request, Some(self.id), &context.settings().call);
+        let (sender, receiver) = wants.map(progress::channel).unzip();
         let work = dispatch::Request {
             method: request.method,
             params: request.params,
@@ -343,6 +420,7 @@ impl HostState {
             progress: sender,
             repeats: Arc::clone(&self.repeats),
             listed: Arc::clone(&self.listed),
+            headers: None,
         };
         let guard = match receiver {
             // Boxed at once: starting a task moves its future several times.
@@ -352,9 +430,21 @@ impl HostState {
         self.requests.insert(key, guard);
     }
 
+    fn heard(&mut self, now: Instant, key: CallKey, note: CallNote) {
+        match note {
+            CallNote::Progress(params) => self.session.progress(now, key, &params),
+            CallNote::Log(LogMessage { level, params }) => {
+                let note = HostNote::Log { level, params, about: Some(key) };
+                self.session.host_note(now, note);
+            }
+        }
+    }
+
     fn host_closed(&mut self, why: &str) {
         tracing::debug!(host = self.label(), why, "host closed its side");
-        self.at_end = true;
+        if let Wire::Link(link) = &mut self.wire {
+            link.at_end = true;
+        }
         if !self.draining {
             self.session.handle_closed(clock::now());
         }
@@ -366,30 +456,37 @@ impl HostState {
         self.requests.clear();
     }
 
-    /// The shim is told which list its host is given, before it is given it: a daemon may end between
-    /// a change and the moment when hosts are told of it.
+    /// The shim is told which lists its host is given, before it is given them: a daemon may end
+    /// between a change and the moment when hosts are told of it.
     fn note_view(&mut self) {
-        if let Some(view) = self.listed.last().filter(|view| *view != self.view) {
-            self.send_line(Bytes::from(format!("{VIEW_LINE}{view}")));
+        if let Some(view) = self.view.as_given(&self.listed) {
+            self.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{view}")));
             self.view = view;
         }
     }
 
-    fn view_changed(&mut self, view: Arc<str>) {
-        if self.view != view {
-            self.send_line(Bytes::from(format!("{VIEW_LINE}{view}")));
-            // Its own list may have been what brought the change to light.
-            if !self.listed.is(&view) {
-                self.session.host_note(clock::now(), HostNote::Changed(ListKind::Tools));
-            }
-            self.view = view;
+    fn view_changed(&mut self, view: Views) {
+        let changed = view.changed_since(&self.view);
+        if changed.is_empty() {
+            return;
         }
+        self.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{view}")));
+        for kind in changed {
+            // Its own list may have been what brought the change to light.
+            if !self.listed.is(kind, view.of(kind)) {
+                self.session.host_note(clock::now(), HostNote::Changed(kind));
+            }
+        }
+        self.view = view;
     }
 
     /// The shim ends its side when it has read the line, so that no frame is lost between the two.
     fn drain(&mut self) {
         self.draining = true;
-        self.send_line(Bytes::from_static(DRAIN_LINE.as_bytes()));
+        self.tell_shim(|| Bytes::from_static(DRAIN_LINE.as_bytes()));
+        if let Wire::Http(http) = &mut self.wire {
+            http.wire.end_own();
+        }
     }
 
     fn label(&self) -> String {
@@ -405,77 +502,4 @@ impl HostState {
             in_flight: self.session.in_flight(),
         }
     }
-}
-
-async fn read(me: ActorRef<HostMsg>, mut reader: LinkReader, credits: usize) {
-    let credits = Arc::new(Semaphore::new(credits));
-    loop {
-        let event = reader.next().await;
-        let Ok(credit) = Arc::clone(&credits).acquire_owned().await else { return };
-        let (message, last) = match event {
-            LinkEvent::Frame(frame) => (HostMsg::Frame { frame, credit }, false),
-            LinkEvent::TooLarge { bytes, .. } => (HostMsg::TooLarge { bytes }, false),
-            LinkEvent::Closed { why } => (HostMsg::Closed { why }, true),
-        };
-        if me.cast(message).is_err() || last {
-            return;
-        }
-    }
-}
-
-async fn write(me: ActorRef<HostMsg>, writer: LinkWriter) {
-    let why = writer.run().await;
-    let _ = me.cast(HostMsg::WriterEnded { why });
-}
-
-/// Reports a request's outcome when it falls, also where its task panicked; a cancelled request's
-/// report finds no open request and is ignored by the session.
-struct Report {
-    me: ActorRef<HostMsg>,
-    key: CallKey,
-    outcome: Option<Outcome>,
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        let outcome = self.outcome.take().unwrap_or_else(|| {
-            let text = "mcpx failed while it worked on this request; its log has more";
-            Err(RpcError::new(Code::InternalError, text))
-        });
-        let _ = self.me.cast(HostMsg::Finished { key: self.key, outcome });
-    }
-}
-
-async fn run(context: Arc<Context>, work: dispatch::Request, mut report: Report) {
-    report.outcome = Some(dispatch::answer(&context, work).await);
-}
-
-/// The same, passing progress on before the outcome, in order.
-async fn run_with_progress(
-    context: Arc<Context>,
-    work: dispatch::Request,
-    mut report: Report,
-    notes: ProgressReceiver,
-) {
-    // One note of a call waits in the mailbox at a time.
-    let credit = Arc::new(Semaphore::new(1));
-    let pass_on = async |params: RawJson, report: &Report| {
-        if let Ok(credit) = Arc::clone(&credit).acquire_owned().await {
-            let _ = report.me.cast(HostMsg::Progress { key: report.key, params, credit });
-        }
-    };
-    let outcome = {
-        let mut answer = Box::pin(dispatch::answer(&context, work));
-        loop {
-            tokio::select! {
-                biased;
-                outcome = &mut answer => break outcome,
-                note = notes.next() => pass_on(note, &report).await,
-            }
-        }
-    };
-    while let Some(note) = notes.try_next() {
-        pass_on(note, &report).await;
-    }
-    report.outcome = Some(outcome);
 }

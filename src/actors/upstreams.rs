@@ -29,6 +29,7 @@ use super::support::slot::Slot;
 use super::support::task;
 use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::revision::Era;
+use crate::protocol::session::upstream::ListKind;
 use crate::protocol::session::{Answer, Limit};
 use crate::settings::{ExposeMode, ServerDef, Settings};
 
@@ -267,29 +268,37 @@ impl UpstreamsHandle {
         self.operate(key, self.ask_limit(), |reply| PoolMsg::Start { reply }).await
     }
 
-    /// Starts for `caller` what pass-through mode shows and was never listed, and waits until it is,
-    /// has failed, or `expose.list_wait` has passed; what is under way then goes on (F48).
-    pub async fn ensure_listed(&self, caller: &Caller) {
+    /// Starts for `caller` what a list of this kind shows and was never listed, and waits until it
+    /// is, has failed, or `expose.list_wait` has passed; what is under way then goes on (F48). Tools
+    /// are shown in pass-through mode alone, the rest in every mode.
+    pub async fn ensure_listed(&self, caller: &Caller, kind: ListKind) {
         let mode = self.shared.settings().expose.mode;
-        let shown = |def: &ServerDef| def.expose.unwrap_or(mode) != ExposeMode::Core;
-        self.list_missing(caller, shown).await;
+        let shown = |def: &ServerDef| {
+            kind != ListKind::Tools || def.expose.unwrap_or(mode) != ExposeMode::Core
+        };
+        self.list_missing(caller, kind, shown).await;
     }
 
     /// The same for every server that `wanted` names.
-    pub async fn list_missing(&self, caller: &Caller, wanted: impl Fn(&ServerDef) -> bool) {
+    pub async fn list_missing(
+        &self,
+        caller: &Caller,
+        kind: ListKind,
+        wanted: impl Fn(&ServerDef) -> bool,
+    ) {
         let settings = self.shared.settings();
         let snapshot = self.shared.shop.catalog.snapshot();
         let never: Vec<Arc<str>> = snapshot
             .servers
             .iter()
-            .filter(|server| server.listing == Listing::Never && wanted(&server.def))
+            .filter(|server| *server.listing_of(kind) == Listing::Never && wanted(&server.def))
             .map(|server| server.def.key.as_str().into())
             .collect();
         if never.is_empty() {
             return;
         }
         let (done, listed) = oneshot::channel();
-        let listing = list_all(Arc::clone(&self.shared), caller.clone(), never);
+        let listing = list_all(Arc::clone(&self.shared), caller.clone(), kind, never);
         // A task of its own: it goes on when the caller has waited long enough.
         task::spawn(async move {
             listing.await;
@@ -299,19 +308,29 @@ impl UpstreamsHandle {
         let _ = tokio::time::timeout(settings.expose.list_wait, listed).await;
     }
 
-    /// Starts a server that was never listed, for `caller`, and waits until it is listed.
-    pub async fn list_now(&self, caller: &Caller, key: &str) -> Result<(), Refused> {
-        list_one(&self.shared, caller, key).await
+    /// Starts a server whose list was never read, for `caller`, and waits until it has been.
+    pub async fn list_now(
+        &self,
+        caller: &Caller,
+        key: &str,
+        kind: ListKind,
+    ) -> Result<(), Refused> {
+        list_one(&self.shared, caller, key, kind).await
     }
 
     /// The same, but waits for at most `expose.list_wait`; whether it is listed. What is under way goes
     /// on.
-    pub async fn list_soon(&self, caller: &Caller, key: &str) -> Result<bool, Refused> {
+    pub async fn list_soon(
+        &self,
+        caller: &Caller,
+        key: &str,
+        kind: ListKind,
+    ) -> Result<bool, Refused> {
         let limit = self.shared.settings().expose.list_wait;
         let (shared, caller, key) = (Arc::clone(&self.shared), caller.clone(), key.to_owned());
         let server = shared.server(&key)?;
         let scope = ScopeKey::of(server.def.scope, &caller, || 0);
-        let listing = async move { list_one(&shared, &caller, &key).await };
+        let listing = async move { list_one(&shared, &caller, &key, kind).await };
         let listed = if matches!(scope, ScopeKey::Call(_)) {
             // What it starts would end with it: a task of its own goes on.
             let (done, listed) = oneshot::channel();
@@ -326,10 +345,15 @@ impl UpstreamsHandle {
         listed.map_or(Ok(false), |listed| listed.map(|()| true))
     }
 
-    /// A tool is missing in a list that is not whole: has it read again, unless that has just been done
-    /// (`upstream.relist_interval`), and waits for it.
-    pub async fn list_again(&self, caller: &Caller, key: &str) -> Result<(), Refused> {
-        list_again(&self.shared, caller, key).await
+    /// Something is missing in a list that is not whole: has it read again, unless that has just been
+    /// done (`upstream.relist_interval`), and waits for it.
+    pub async fn list_again(
+        &self,
+        caller: &Caller,
+        key: &str,
+        kind: ListKind,
+    ) -> Result<(), Refused> {
+        list_again(&self.shared, caller, key, kind).await
     }
 
     /// A host session ended: what it alone used is stopped.

@@ -21,6 +21,7 @@ pub(super) fn answers() -> Vec<(&'static str, Json)> {
         ("SettingsChanged", to_json(&settings_changed())),
         ("ConfigAnswer", to_json(&config())),
         ("ProtocolAnswer", to_json(&protocol())),
+        ("HttpAnswer", to_json(&http())),
         ("HealthAnswer", to_json(&health())),
         ("DoctorAnswer", to_json(&doctor())),
         ("VersionAnswer", to_json(&version())),
@@ -44,6 +45,10 @@ fn status() -> t::StatusAnswer {
             pid: 4242,
             uptime_ms: 60_000,
             socket: text("/run/user/1000/mcpx/control.sock"),
+            http: Some(text("http://127.0.0.1:7332/mcp")),
+            http_problem: Some(text(
+                "127.0.0.1:7332 cannot be listened on: another program has it",
+            )),
             state_dir: text("/home/me/.local/state/mcpx"),
             memory: Some(9_000_000),
             configuration: vec![text("config.toml:3:1: unknown key `call.idle`")],
@@ -62,6 +67,9 @@ fn status() -> t::StatusAnswer {
             instances: vec![t::InstanceView {
                 id: 1,
                 pid: Some(4243),
+                transport: Some(text("http")),
+                url: Some(text("https://docs.example/mcp")),
+                session: Some(text("1868a90c…")),
                 state: text("ready"),
                 lane: text("modern"),
                 scope: text("project /home/me/work"),
@@ -190,7 +198,18 @@ fn protocol() -> t::ProtocolAnswer {
                 source: EraSource::Probe,
                 transport: None,
             }),
+            legacy_lane: Some(text("shared")),
         }],
+    }
+}
+
+fn http() -> t::HttpAnswer {
+    t::HttpAnswer {
+        url: Some(text("http://127.0.0.1:7332/mcp")),
+        problem: Some(text("127.0.0.1:7332 cannot be listened on: another program has it")),
+        open: false,
+        token: Some(text("…")),
+        token_from: Some(text("/home/me/.local/state/mcpx/keys/http-token")),
     }
 }
 
@@ -251,6 +270,7 @@ mod tests {
                 "SettingsChanged" => round_trip::<t::SettingsChanged>(name, json),
                 "ConfigAnswer" => round_trip::<t::ConfigAnswer>(name, json),
                 "ProtocolAnswer" => round_trip::<t::ProtocolAnswer>(name, json),
+                "HttpAnswer" => round_trip::<t::HttpAnswer>(name, json),
                 "HealthAnswer" => round_trip::<t::HealthAnswer>(name, json),
                 "DoctorAnswer" => round_trip::<t::DoctorAnswer>(name, json),
                 "VersionAnswer" => round_trip::<t::VersionAnswer>(name, json),

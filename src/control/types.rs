@@ -43,6 +43,25 @@ pub struct StatusAnswer {
     pub hosts: Vec<HostView>,
 }
 
+/// `GET /v1/http`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpAnswer {
+    /// Where hosts are served; absent where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Why they are not, where they should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Whether hosts need no token.
+    pub open: bool,
+    /// The bearer token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// Where it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_from: Option<String>,
+}
+
 /// The daemon itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonView {
@@ -54,6 +73,12 @@ pub struct DaemonView {
     pub uptime_ms: u64,
     /// Its control socket.
     pub socket: String,
+    /// Where hosts are served over HTTP; absent where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<String>,
+    /// Why they are not, where they should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_problem: Option<String>,
     /// Its state folder.
     pub state_dir: String,
     /// Its resident memory in bytes, where the system tells.
@@ -142,6 +167,15 @@ pub struct InstanceView {
     /// Its process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// `stdio`, `http` or `http+sse`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+    /// The address of a remote server, without its query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The beginning of the id of its HTTP session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// `starting`, `ready` or `leaving`.
     pub state: String,
     /// Its lane.
@@ -448,6 +482,10 @@ pub struct ProtocolView {
     /// What the era cache holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<EraRecord>,
+    /// Of a server that follows: the revision of the session for callers of legacy revisions, or
+    /// `idle`, `shared` (they use the other one) or `refused` (so do they, for good).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub legacy_lane: Option<String>,
 }
 
 /// `POST /v1/doctor`, and what `mcpx doctor` shows.

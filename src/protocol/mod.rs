@@ -22,5 +22,7 @@ pub mod era_record;
 
 pub mod naming;
 
+pub mod uri;
+
 mod notice;
 pub use notice::Notice;

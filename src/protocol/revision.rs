@@ -95,6 +95,13 @@ impl Revision {
         matches!(self, Self::V2025_03_26)
     }
 
+    /// Whether the events of a stream have ids by which a host takes it up again, and a stream begins
+    /// with an event that is nothing but such an id (2025-11-25 Transports page). Older pages know ids
+    /// too, but not that event, on which their hosts choke, nor a host that comes back by itself.
+    pub const fn resumes_streams(self) -> bool {
+        matches!(self, Self::V2025_11_25)
+    }
+
     /// Whether an error to a request whose id could not be read leaves the member out. The schemas
     /// since 2025-11-25 have it optional and never null; older ones know no such error, and there
     /// JSON-RPC's own `null` is written.
@@ -118,6 +125,12 @@ impl Revision {
     /// Streamable HTTP page, "Request Metadata"; U-21).
     pub const fn mirrors_in_headers(self) -> bool {
         self.is_modern()
+    }
+
+    /// Whether an HTTP server of this revision may have a stream for what belongs to no request, which
+    /// is opened by GET (transports pages of 2025-03-26 to 2025-11-25; U-38).
+    pub const fn has_standalone_stream(self) -> bool {
+        matches!(self, Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25)
     }
 
     /// What an `initialize` that asked for `requested` is answered with (H-06, H-07, H-08).

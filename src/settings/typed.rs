@@ -1,6 +1,8 @@
 //! Settings as the rest of the program receives them: one narrow struct for each need.
 
 use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::layers::Resolved;
 use super::servers::{ExposeMode, ServerDef, preference_of_word};
-use super::value::Value;
+use super::value::{Secret, Value};
+use crate::protocol::http_rules::origin::{Authority, Origin};
 use crate::protocol::session::probe::Preference;
+use crate::protocol::session::resume::KeepLimits;
 
 /// Everything that is in force, resolved and checked. Immutable; a change makes a new one.
 #[derive(Debug, Clone)]
@@ -20,10 +24,16 @@ pub struct Settings {
     pub link: LinkSettings,
     /// Host connections.
     pub host: HostSettings,
+    /// Hosts over HTTP.
+    pub http: HttpSettings,
+    /// Hosts over HTTP: sessions and streams.
+    pub sessions: SessionSettings,
     /// Calls.
     pub call: CallSettings,
     /// Openings and lists.
     pub upstream: UpstreamSettings,
+    /// Remote servers.
+    pub remote: RemoteSettings,
     /// Pools: backoff, parking, queues, idle stop.
     pub pool: PoolSettings,
     /// Child processes.
@@ -64,8 +74,60 @@ pub struct HostSettings {
     pub progress_burst: usize,
     /// `host.list_changed_delay`: changes are gathered for this long before a host is told (F38).
     pub list_changed_delay: Duration,
+    /// `host.log_rate`: log messages of servers in a second (H-42).
+    pub log_rate: usize,
     /// `host.drain`: how long hosts' requests may go on when the daemon stops.
     pub drain: Duration,
+}
+
+/// Hosts over HTTP: the listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpSettings {
+    /// `http.listen`; `None` means that nothing listens.
+    pub listen: Option<SocketAddr>,
+    /// `http.token`, references unexpanded; `None` where it is not given.
+    pub token: Option<Secret>,
+    /// `http.open`: no token is asked for.
+    pub open: bool,
+    /// `http.allowed_hosts`.
+    pub allowed_hosts: Vec<Authority>,
+    /// `http.allowed_origins`.
+    pub allowed_origins: Vec<Origin>,
+    /// `http.max_connections`.
+    pub max_connections: usize,
+    /// `http.max_body` in bytes.
+    pub max_body: usize,
+    /// `http.body_budget` in bytes.
+    pub body_budget: usize,
+    /// `http.max_header_bytes`.
+    pub max_header_bytes: usize,
+    /// `http.header_timeout`: for a request's head, and again for its body.
+    pub header_timeout: Duration,
+    /// `http.write_timeout`: for a peer that takes nothing.
+    pub write_timeout: Duration,
+    /// `http.linger`: for the rest of a refused request.
+    pub linger: Duration,
+    /// `transport.sse_keep_alive`: silence of a stream before a comment goes out.
+    pub sse_keep_alive: Duration,
+}
+
+/// Hosts over HTTP: sessions and streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionSettings {
+    /// `http.max_sessions`.
+    pub most: usize,
+    /// `http.session_idle`.
+    pub idle: Duration,
+    /// `http.stream_after`: an answer that takes longer becomes a stream of events.
+    pub stream_after: Duration,
+    /// `http.stream_queue`: events that wait for one reader.
+    pub stream_queue: usize,
+    /// `http.max_streams`: streams of a session's own.
+    pub max_streams: usize,
+    /// `http.retry`: what a host whose stream broke is asked to wait.
+    pub retry: Duration,
+    /// `http.resume_events`, `http.resume_bytes` and `http.resume_age`: what is kept of streams.
+    pub keep: KeepLimits,
 }
 
 /// Calls.
@@ -79,6 +141,8 @@ pub struct CallSettings {
     pub resend_limit: u32,
     /// `call.progress_queue`: progress notes of one call that wait; beyond it the newest wins.
     pub progress_queue: usize,
+    /// `call.log_queue`: log messages during one call that wait; beyond it new ones are dropped.
+    pub log_queue: usize,
     /// `call.repeat_memory`: failing calls of one host remembered to tell the third identical one.
     pub repeat_memory: usize,
 }
@@ -104,10 +168,49 @@ pub struct UpstreamSettings {
     pub list_max_items: usize,
     /// `upstream.relist_interval`: least time between two readings of a list that is not whole.
     pub relist_interval: Duration,
+    /// `upstream.listen_reopen_delay` (U-43).
+    pub listen_reopen: Duration,
     /// `upstream.list_parallel`: servers started at once only to read their lists.
     pub list_parallel: usize,
     /// `upstream.ping_timeout`.
     pub ping: Duration,
+    /// `upstream.sse_reconnect_delay`: the rest before an event stream is opened again (U-39).
+    pub sse_reconnect_delay: Duration,
+    /// `upstream.sse_reconnect_attempts`: tries in a row that may come to nothing.
+    pub sse_reconnect_attempts: u32,
+    /// `upstream.sse_poll_interval`: how often a session's own stream is tried after those.
+    pub sse_poll_interval: Duration,
+    /// `upstream.sse_linger`: how long a stream may stay open once its request is answered.
+    pub sse_linger: Duration,
+    /// `upstream.end_timeout`: longest farewell to an HTTP session.
+    pub end: Duration,
+}
+
+/// Remote servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteSettings {
+    /// `upstream.connect_timeout`.
+    pub connect: Duration,
+    /// `upstream.error_body` in bytes.
+    pub error_body: usize,
+    /// `upstream.redirects`.
+    pub redirects: usize,
+    /// `upstream.http_idle`.
+    pub idle: Duration,
+    /// `upstream.http_idle_connections`.
+    pub idle_connections: usize,
+    /// `upstream.tcp_keepalive`.
+    pub tcp_keepalive: Duration,
+    /// `upstream.sse_post_wait`.
+    pub sse_post_wait: Duration,
+    /// `tls.extra_ca`.
+    pub extra_ca: Vec<PathBuf>,
+    /// `proxy.http`; empty for what the environment says, `off` for none.
+    pub http_proxy: Arc<str>,
+    /// `proxy.https`, like it.
+    pub https_proxy: Arc<str>,
+    /// `proxy.no_proxy`; empty for what the environment says.
+    pub no_proxy: Vec<String>,
 }
 
 /// Pools.
@@ -249,8 +352,11 @@ impl Settings {
             servers: Vec::new(),
             link: v.link(),
             host: v.host(),
+            http: v.http(),
+            sessions: v.sessions(),
             call: v.call(),
             upstream: v.upstream(),
+            remote: v.remote(),
             pool: v.pool(),
             process: v.process(),
             shim: v.shim(),
@@ -276,7 +382,7 @@ struct Values<'a> {
 impl Values<'_> {
     fn value(&self, key: &'static str) -> Option<Value> {
         self.read.borrow_mut().push(key);
-        self.resolved.get(key).map(|in_force| in_force.value)
+        self.resolved.get(key).map(|in_force| in_force.value.clone())
     }
 
     #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
@@ -335,7 +441,69 @@ impl Values<'_> {
             progress_interval: self.time("host.progress_interval"),
             progress_burst: self.count("host.progress_burst"),
             list_changed_delay: self.time("host.list_changed_delay"),
+            log_rate: self.count("host.log_rate"),
             drain: self.time("host.drain"),
+        }
+    }
+
+    #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
+    fn text(&self, key: &'static str) -> Arc<str> {
+        match self.value(key) {
+            Some(Value::Text(text)) => text,
+            other => panic!("`{key}` is a text of the settings table, not {other:?}"),
+        }
+    }
+
+    #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
+    fn secret(&self, key: &'static str) -> Option<Secret> {
+        match self.value(key) {
+            Some(Value::Secret(secret)) => {
+                Some(secret).filter(|secret| !secret.written().is_empty())
+            }
+            other => panic!("`{key}` is a secret of the settings table, not {other:?}"),
+        }
+    }
+
+    /// Each was checked by its form when it was read.
+    #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
+    fn list<T>(&self, key: &'static str, parse: impl Fn(&str) -> Option<T>) -> Vec<T> {
+        match self.value(key) {
+            Some(Value::List(texts)) => texts.iter().filter_map(|text| parse(text)).collect(),
+            other => panic!("`{key}` is a list of the settings table, not {other:?}"),
+        }
+    }
+
+    fn http(&self) -> HttpSettings {
+        HttpSettings {
+            listen: self.text("http.listen").parse().ok(),
+            token: self.secret("http.token"),
+            open: self.switch("http.open"),
+            allowed_hosts: self.list("http.allowed_hosts", Authority::parse),
+            allowed_origins: self.list("http.allowed_origins", Origin::parse),
+            max_connections: self.count("http.max_connections"),
+            max_body: self.count("http.max_body"),
+            body_budget: self.count("http.body_budget"),
+            max_header_bytes: self.count("http.max_header_bytes"),
+            header_timeout: self.time("http.header_timeout"),
+            write_timeout: self.time("http.write_timeout"),
+            linger: self.time("http.linger"),
+            sse_keep_alive: self.time("transport.sse_keep_alive"),
+        }
+    }
+
+    fn sessions(&self) -> SessionSettings {
+        SessionSettings {
+            most: self.count("http.max_sessions"),
+            idle: self.time("http.session_idle"),
+            stream_after: self.time("http.stream_after"),
+            stream_queue: self.count("http.stream_queue"),
+            max_streams: self.count("http.max_streams"),
+            retry: self.time("http.retry"),
+            keep: KeepLimits {
+                events: self.count("http.resume_events"),
+                bytes: self.count("http.resume_bytes"),
+                age: self.time("http.resume_age"),
+            },
         }
     }
 
@@ -345,6 +513,7 @@ impl Values<'_> {
             total: self.time("call.total_timeout"),
             resend_limit: self.small("call.resend_limit"),
             progress_queue: self.count("call.progress_queue"),
+            log_queue: self.count("call.log_queue"),
             repeat_memory: self.count("call.repeat_memory"),
         }
     }
@@ -360,8 +529,30 @@ impl Values<'_> {
             list_max_pages: self.count("upstream.list_max_pages"),
             list_max_items: self.count("upstream.list_max_items"),
             relist_interval: self.time("upstream.relist_interval"),
+            listen_reopen: self.time("upstream.listen_reopen_delay"),
             list_parallel: self.count("upstream.list_parallel"),
             ping: self.time("upstream.ping_timeout"),
+            sse_reconnect_delay: self.time("upstream.sse_reconnect_delay"),
+            sse_reconnect_attempts: self.small("upstream.sse_reconnect_attempts"),
+            sse_poll_interval: self.time("upstream.sse_poll_interval"),
+            sse_linger: self.time("upstream.sse_linger"),
+            end: self.time("upstream.end_timeout"),
+        }
+    }
+
+    fn remote(&self) -> RemoteSettings {
+        RemoteSettings {
+            connect: self.time("upstream.connect_timeout"),
+            error_body: self.count("upstream.error_body"),
+            redirects: self.count("upstream.redirects"),
+            idle: self.time("upstream.http_idle"),
+            idle_connections: self.count("upstream.http_idle_connections"),
+            tcp_keepalive: self.time("upstream.tcp_keepalive"),
+            sse_post_wait: self.time("upstream.sse_post_wait"),
+            extra_ca: self.list("tls.extra_ca", |text| Some(PathBuf::from(text))),
+            http_proxy: self.text("proxy.http"),
+            https_proxy: self.text("proxy.https"),
+            no_proxy: self.list("proxy.no_proxy", |text| Some(text.to_owned())),
         }
     }
 
@@ -456,9 +647,11 @@ mod tests {
         // Defaults that depend on each other; config/defaults.toml says why beside each.
         assert!(settings.pool.queue_timeout > settings.upstream.handshake);
         assert!(settings.upstream.handshake > settings.process.spawn);
+        assert!(settings.upstream.handshake > settings.remote.connect);
         assert!(settings.link.write_queue >= settings.pool.in_flight);
         assert!(settings.link.write_queue >= settings.host.max_in_flight);
         assert!(settings.daemon.control_bodies >= settings.daemon.control_body);
+        assert!(settings.http.body_budget >= settings.http.max_body);
         assert!(settings.daemon.control_connections > settings.host.max_connections);
         let ladder = settings.process.drain + settings.process.term;
         assert!(settings.daemon.stop > settings.host.drain + ladder);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use mcpx::actors::catalog::Listing;
 use mcpx::actors::instance::connect::Children;
+use mcpx::protocol::session::upstream::ListKind;
 use mcpx::settings::ExposeMode;
 use serde_json::json;
 
@@ -26,7 +27,7 @@ async fn f38_changes_are_read_once_and_told_when_known() {
     let mut stage = Stage::new(|_| {}).await;
     let fake = stage.fake("list", "--tools echo,set_tools,notify --list-delay 50");
     stage.serve(vec![stage.def(&fake)]).await;
-    stage.upstreams.list_now(&nobody(), "list").await.unwrap();
+    stage.upstreams.list_now(&nobody(), "list", ListKind::Tools).await.unwrap();
     assert_eq!(names(&stage, "list"), ["echo", "notify", "set_tools"]);
     let mut watch = stage.catalog.watch();
     watch.mark_unchanged();
@@ -69,7 +70,7 @@ async fn f48_one_dead_of_many() {
     stage.serve(defs.into_iter().chain([bare("missing")]).collect()).await;
 
     let begun = Instant::now();
-    stage.upstreams.ensure_listed(&nobody()).await;
+    stage.upstreams.ensure_listed(&nobody(), ListKind::Tools).await;
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     let view = stage.catalog.view(&stage.settings.expose);
     assert!(view.waits_for_lists());
@@ -95,8 +96,8 @@ async fn lists_outlive_the_daemon() {
     let fake = stage.fake("kept", "--tools echo,add --info").arg(r#"{"name":"kept-server"}"#);
     let def = stage.def(&fake);
     stage.serve(vec![def.clone()]).await;
-    assert_eq!(stage.catalog.listing("kept"), Some(Listing::Never));
-    stage.upstreams.list_now(&nobody(), "kept").await.unwrap();
+    assert_eq!(stage.catalog.listing("kept", ListKind::Tools), Some(Listing::Never));
+    stage.upstreams.list_now(&nobody(), "kept", ListKind::Tools).await.unwrap();
     stage.catalog.flush(SOON).await;
     let folder = stage.end_keeping().await;
 
@@ -104,7 +105,7 @@ async fn lists_outlive_the_daemon() {
     let mut renamed = def;
     "renamed".clone_into(&mut renamed.key);
     stage.serve(vec![renamed]).await;
-    assert_eq!(stage.catalog.listing("renamed"), Some(Listing::Whole));
+    assert_eq!(stage.catalog.listing("renamed", ListKind::Tools), Some(Listing::Whole));
     assert_eq!(names(&stage, "renamed"), ["add", "echo"]);
     let snapshot = stage.catalog.snapshot();
     let info = snapshot.by_key("renamed").unwrap().info.clone().unwrap();

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mcpx::actors::catalog::Listing;
 use mcpx::actors::upstreams::Reason;
+use mcpx::protocol::session::upstream::ListKind;
 use mcpx::settings::Scope;
 use serde_json::json;
 use tokio::time::Instant;
@@ -36,13 +37,17 @@ async fn f48_a_slow_list_is_waited_for_a_moment_only() {
         let stage = stage(&memory, scope).await;
         for _ in 0..2 {
             let begun = Instant::now();
-            assert!(!stage.upstreams.list_soon(&nobody(), "mem").await.unwrap());
+            assert!(!stage.upstreams.list_soon(&nobody(), "mem", ListKind::Tools).await.unwrap());
             assert!(begun.elapsed() < SECOND * 3, "{:?}", begun.elapsed());
         }
         let status = stage.upstreams.status_of("mem").await.unwrap();
         assert_eq!((status.state, status.instances[0].uptime_ms / 1000), ("starting", 4));
         tokio::time::sleep(SECOND * 30).await;
-        assert_eq!(stage.catalog.listing("mem"), Some(Listing::Whole), "{scope:?}");
+        assert_eq!(
+            stage.catalog.listing("mem", ListKind::Tools),
+            Some(Listing::Whole),
+            "{scope:?}"
+        );
         stage.end().await;
     }
 }
@@ -53,7 +58,7 @@ async fn f28_a_failed_start_is_the_answer_of_who_waited() {
     let memory = Memory::new(Script { mute: true, ..Script::default() });
     let stage = stage(&memory, Scope::Global).await;
     let begun = Instant::now();
-    let refused = stage.upstreams.list_now(&nobody(), "mem").await.unwrap_err();
+    let refused = stage.upstreams.list_now(&nobody(), "mem", ListKind::Tools).await.unwrap_err();
     assert!(refused.text.contains("upstream.handshake_timeout"), "{}", refused.text);
     assert!(begun.elapsed() < SECOND * 91, "{:?}", begun.elapsed());
     assert_eq!((memory.starts().len(), stage.status("mem").await.failures), (1, 1));
@@ -67,11 +72,11 @@ async fn p12_who_waits_for_a_list_hears_of_a_death() {
     let memory = Memory::new(Script { list, ..Script::default() });
     let stage = stage(&memory, Scope::Global).await;
     let begun = Instant::now();
-    let refused = stage.upstreams.list_now(&nobody(), "mem").await.unwrap_err();
+    let refused = stage.upstreams.list_now(&nobody(), "mem", ListKind::Tools).await.unwrap_err();
     assert!(begun.elapsed() < SECOND * 2, "{:?}", begun.elapsed());
     assert_eq!(refused.reason, Reason::Unavailable);
     assert!(refused.text.contains("gone before its tools were listed"), "{}", refused.text);
-    assert_eq!(stage.catalog.listing("mem"), Some(Listing::Never));
+    assert_eq!(stage.catalog.listing("mem", ListKind::Tools), Some(Listing::Never));
     stage.end().await;
 }
 
@@ -81,22 +86,23 @@ async fn f39_a_list_that_is_not_whole_is_read_again() {
     let list = ListScript::RefusedFirst;
     let memory = Memory::new(Script { list, ..Script::default() });
     let stage = stage(&memory, Scope::Global).await;
-    stage.upstreams.list_now(&nobody(), "mem").await.unwrap();
-    let incomplete = || matches!(stage.catalog.listing("mem"), Some(Listing::Incomplete(_)));
+    stage.upstreams.list_now(&nobody(), "mem", ListKind::Tools).await.unwrap();
+    let incomplete =
+        || matches!(stage.catalog.listing("mem", ListKind::Tools), Some(Listing::Incomplete(_)));
     assert!(incomplete());
-    stage.upstreams.list_again(&nobody(), "mem").await.unwrap();
+    stage.upstreams.list_again(&nobody(), "mem", ListKind::Tools).await.unwrap();
     assert!(incomplete(), "read again at once");
     tokio::time::sleep(stage.settings.upstream.relist_interval).await;
     let all = [(); 3].map(|()| stage.upstreams.clone());
     let [one, two, three] = &all;
     let caller = nobody();
     let (one, two, three) = tokio::join!(
-        one.list_again(&caller, "mem"),
-        two.list_again(&caller, "mem"),
-        three.list_again(&caller, "mem"),
+        one.list_again(&caller, "mem", ListKind::Tools),
+        two.list_again(&caller, "mem", ListKind::Tools),
+        three.list_again(&caller, "mem", ListKind::Tools),
     );
     one.and(two).and(three).unwrap();
-    assert_eq!(stage.catalog.listing("mem"), Some(Listing::Whole));
+    assert_eq!(stage.catalog.listing("mem", ListKind::Tools), Some(Listing::Whole));
     assert_eq!(memory.starts().len(), 1);
     stage.end().await;
 }

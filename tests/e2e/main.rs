@@ -15,6 +15,7 @@ mod daemon;
 mod demo;
 mod environment;
 mod first_run;
+mod follow;
 mod gap;
 mod orphans;
 mod parity;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CatalogServer, Listing, Snapshot, ToolRecord};
+use super::{CatalogServer, Listing, Offer, Offers, Snapshot, ToolRecord};
 use crate::protocol::Notice;
 use crate::protocol::jsonrpc::RawJson;
-use crate::protocol::session::upstream::ListRead;
+use crate::protocol::session::upstream::{ListKind, ListRead};
 use crate::settings::ServerDef;
 
 /// All servers, by configuration key.
@@ -49,30 +49,91 @@ pub(super) fn tools(server: &str, items: Vec<RawJson>) -> (Arc<[Arc<ToolRecord>]
     (found.into_values().collect(), notices)
 }
 
-/// The entry of a server whose tools have been read.
-pub(super) fn listed(old: &CatalogServer, read: ListRead) -> (CatalogServer, Vec<Notice>) {
-    let (tools, mut notices) = tools(&old.def.key, read.items);
-    let listing = match read.incomplete {
+/// Sorted by key, each key once: the first wins (F40).
+fn offers(server: &str, kind: ListKind, items: Vec<RawJson>) -> (Arc<[Arc<Offer>]>, Vec<Notice>) {
+    let (noun, member) = (kind.noun(), kind.item_key());
+    let mut notices = Vec::new();
+    let mut found: BTreeMap<String, Arc<Offer>> = BTreeMap::new();
+    for raw in items {
+        let Some(key) = raw.member_str(member).filter(|key| !key.is_empty()) else {
+            let text = format!("server `{server}`: one of its {noun} has no `{member}`; left out");
+            notices.push(Notice::server(text));
+            continue;
+        };
+        if found.contains_key(&key) {
+            let text =
+                format!("server `{server}`: `{key}` is twice among its {noun}; the first is used");
+            notices.push(Notice::server(text));
+            continue;
+        }
+        found.insert(key.clone(), Arc::new(Offer { key, raw }));
+    }
+    (found.into_values().collect(), notices)
+}
+
+/// The entry of a server of which a list has been read. The old list is kept where nothing changed,
+/// so that comparing again costs nothing.
+pub(super) fn listed(
+    old: &CatalogServer,
+    kind: ListKind,
+    read: ListRead,
+) -> (CatalogServer, Vec<Notice>) {
+    let server = &old.def.key;
+    let mut entry = old.clone();
+    let mut notices = if kind == ListKind::Tools {
+        let (tools, notices) = tools(server, read.items);
+        if tools != entry.tools {
+            entry.tools = tools;
+        }
+        notices
+    } else {
+        let (items, notices) = offers(server, kind, read.items);
+        if let Some(list) = offers_mut(&mut entry, kind)
+            && list.items != items
+        {
+            list.items = items;
+        }
+        notices
+    };
+    *listing_mut(&mut entry, kind) = match read.incomplete {
         None => Listing::Whole,
         Some(why) => {
-            let key = &old.def.key;
-            let text = format!("server `{key}`: its tool list is not whole: {why}");
+            let text =
+                format!("server `{server}`: its list of {} is not whole: {why}", kind.noun());
             notices.push(Notice::server(text));
             Listing::Incomplete(why)
         }
     };
-    // The old list is kept where nothing changed, so that comparing again costs nothing.
-    let tools = if tools == old.tools { Arc::clone(&old.tools) } else { tools };
-    (CatalogServer { listing, tools, ..old.clone() }, notices)
+    (entry, notices)
 }
 
-/// The entry of a server whose tools could not be read: what was known stays.
-pub(super) fn list_failed(old: &CatalogServer, why: String) -> CatalogServer {
-    let listing = match &old.listing {
-        Listing::Whole => Listing::Whole,
-        Listing::Never | Listing::Incomplete(_) => Listing::Incomplete(why),
-    };
-    CatalogServer { listing, ..old.clone() }
+/// The entry of a server of which a list could not be read: what was known stays.
+pub(super) fn list_failed(old: &CatalogServer, kind: ListKind, why: String) -> CatalogServer {
+    let mut entry = old.clone();
+    let listing = listing_mut(&mut entry, kind);
+    if *listing != Listing::Whole {
+        *listing = Listing::Incomplete(why);
+    }
+    entry
+}
+
+/// The list of this kind; none for tools, which have records of their own.
+const fn offers_mut(entry: &mut CatalogServer, kind: ListKind) -> Option<&mut Offers> {
+    match kind {
+        ListKind::Tools => None,
+        ListKind::Resources => Some(&mut entry.resources),
+        ListKind::Templates => Some(&mut entry.templates),
+        ListKind::Prompts => Some(&mut entry.prompts),
+    }
+}
+
+const fn listing_mut(entry: &mut CatalogServer, kind: ListKind) -> &mut Listing {
+    match kind {
+        ListKind::Tools => &mut entry.listing,
+        ListKind::Resources => &mut entry.resources.listing,
+        ListKind::Templates => &mut entry.templates.listing,
+        ListKind::Prompts => &mut entry.prompts.listing,
+    }
 }
 
 /// The view of all servers, sorted by namespace. (Clashes of namespaces are refused when the
@@ -83,56 +144,101 @@ pub(super) fn snapshot(entries: &Entries) -> Snapshot {
     Snapshot::new(servers)
 }
 
-/// What is kept of a server on disk.
+/// What is kept of a server on disk. Version 1 had nothing but tools.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     version: u32,
     info: Option<RawJson>,
     instructions: Option<String>,
+    #[serde(default)]
+    capabilities: Option<RawJson>,
     incomplete: Option<String>,
     tools: Vec<RawJson>,
+    #[serde(default)]
+    resources: Option<KeptList>,
+    #[serde(default)]
+    templates: Option<KeptList>,
+    #[serde(default)]
+    prompts: Option<KeptList>,
 }
 
-/// The only layout so far.
-const KEPT_VERSION: u32 = 1;
+/// A list that has been read.
+#[derive(Serialize, Deserialize)]
+struct KeptList {
+    incomplete: Option<String>,
+    items: Vec<RawJson>,
+}
 
-/// The text to keep; `None` where nothing was ever listed.
+/// The newest layout; older ones are read.
+const KEPT_VERSION: u32 = 2;
+
+/// The text to keep; `None` where the tools were never listed, which are read first.
 pub(super) fn keep(server: &CatalogServer) -> Option<Vec<u8>> {
-    let incomplete = match &server.listing {
-        Listing::Never => return None,
-        Listing::Whole => None,
-        Listing::Incomplete(why) => Some(why.clone()),
-    };
     let kept = Kept {
         version: KEPT_VERSION,
         info: server.info.clone(),
         instructions: server.instructions.clone(),
-        incomplete,
+        capabilities: server.capabilities.clone(),
+        incomplete: incomplete(&server.listing)?,
         tools: server.tools.iter().map(|tool| tool.raw.clone()).collect(),
+        resources: keep_list(&server.resources),
+        templates: keep_list(&server.templates),
+        prompts: keep_list(&server.prompts),
     };
     serde_json::to_vec(&kept).ok()
+}
+
+fn keep_list(list: &Offers) -> Option<KeptList> {
+    let items = list.items.iter().map(|item| item.raw.clone()).collect();
+    Some(KeptList { incomplete: incomplete(&list.listing)?, items })
+}
+
+/// Why a list that has been read is not whole; `None` where it never was.
+fn incomplete(listing: &Listing) -> Option<Option<String>> {
+    match listing {
+        Listing::Never => None,
+        Listing::Whole => Some(None),
+        Listing::Incomplete(why) => Some(Some(why.clone())),
+    }
 }
 
 /// The entry of a server as it was kept; anything unreadable counts as never listed.
 pub(super) fn restore(def: Arc<ServerDef>, kept: Option<&[u8]>) -> CatalogServer {
     let kept = kept.and_then(|text| serde_json::from_slice::<Kept>(text).ok());
-    let Some(kept) = kept.filter(|kept| kept.version == KEPT_VERSION) else {
-        return CatalogServer {
-            def,
-            info: None,
-            instructions: None,
-            listing: Listing::Never,
-            tools: Arc::new([]),
-        };
-    };
-    let (tools, _) = tools(&def.key, kept.tools);
-    CatalogServer {
+    let mut entry = CatalogServer {
         def,
-        info: kept.info,
-        instructions: kept.instructions,
-        listing: kept.incomplete.map_or(Listing::Whole, Listing::Incomplete),
-        tools,
-    }
+        info: None,
+        instructions: None,
+        capabilities: None,
+        listing: Listing::Never,
+        tools: Arc::new([]),
+        resources: Offers::default(),
+        templates: Offers::default(),
+        prompts: Offers::default(),
+    };
+    let Some(kept) = kept.filter(|kept| (1..=KEPT_VERSION).contains(&kept.version)) else {
+        return entry;
+    };
+    let key = entry.def.key.clone();
+    let list = |kind, list: Option<KeptList>| {
+        list.map_or_else(Offers::default, |list| Offers {
+            listing: read_listing(list.incomplete),
+            items: offers(&key, kind, list.items).0,
+        })
+    };
+    entry.resources = list(ListKind::Resources, kept.resources);
+    entry.templates = list(ListKind::Templates, kept.templates);
+    entry.prompts = list(ListKind::Prompts, kept.prompts);
+    entry.tools = tools(&key, kept.tools).0;
+    entry.listing = read_listing(kept.incomplete);
+    entry.info = kept.info;
+    entry.instructions = kept.instructions;
+    entry.capabilities = kept.capabilities;
+    entry
+}
+
+fn read_listing(incomplete: Option<String>) -> Listing {
+    incomplete.map_or(Listing::Whole, Listing::Incomplete)
 }
 
 #[cfg(test)]
@@ -167,7 +273,7 @@ mod tests {
             r#"{"name":"b","second":true}"#,
             r#"{"title":"nameless"}"#,
         ];
-        let (server, notices) = listed(&never(), read(&items));
+        let (server, notices) = listed(&never(), ListKind::Tools, read(&items));
         assert_eq!(names(&server), ["a", "b"]);
         assert_eq!(notices.len(), 2);
         assert_eq!(server.tools[0].raw.as_str(), items[1]);
@@ -178,29 +284,58 @@ mod tests {
     /// F38: a list that did not change is the same entry, so that nobody is told.
     #[test]
     fn f38_an_unchanged_list_is_equal() {
-        let (first, _) = listed(&never(), read(&[r#"{"name":"a"}"#, r#"{"name":"b"}"#]));
-        let (second, _) = listed(&first, read(&[r#"{"name":"b"}"#, r#"{"name":"a"}"#]));
+        let (first, _) =
+            listed(&never(), ListKind::Tools, read(&[r#"{"name":"a"}"#, r#"{"name":"b"}"#]));
+        let (second, _) =
+            listed(&first, ListKind::Tools, read(&[r#"{"name":"b"}"#, r#"{"name":"a"}"#]));
         assert_eq!(first, second);
         assert!(Arc::ptr_eq(&first.tools, &second.tools));
-        let (third, _) = listed(&first, read(&[r#"{"name":"a","title":"x"}"#, r#"{"name":"b"}"#]));
+        let (third, _) = listed(
+            &first,
+            ListKind::Tools,
+            read(&[r#"{"name":"a","title":"x"}"#, r#"{"name":"b"}"#]),
+        );
         assert_ne!(first, third);
     }
 
     /// F39, F48: a failed reading takes nothing away.
     #[test]
     fn f39_a_failed_reading_keeps_what_was_known() {
-        let (whole, _) = listed(&never(), read(&[r#"{"name":"a"}"#]));
-        assert_eq!(list_failed(&whole, "late".into()), whole);
-        let failed = list_failed(&never(), "late".into());
+        let (whole, _) = listed(&never(), ListKind::Tools, read(&[r#"{"name":"a"}"#]));
+        assert_eq!(list_failed(&whole, ListKind::Tools, "late".into()), whole);
+        let failed = list_failed(&never(), ListKind::Tools, "late".into());
         assert_eq!(failed.listing, Listing::Incomplete("late".into()));
     }
 
     #[test]
     fn what_is_kept_comes_back_and_rubbish_is_never_listed() {
-        let (whole, _) = listed(&never(), read(&[r#"{"name":"a","x":[1e2,-0]}"#]));
+        let (whole, _) = listed(&never(), ListKind::Tools, read(&[r#"{"name":"a","x":[1e2,-0]}"#]));
         let text = keep(&whole).unwrap();
         assert_eq!(restore(Arc::clone(&whole.def), Some(&text)), whole);
         assert_eq!(restore(Arc::clone(&whole.def), Some(b"{}")), never());
         assert_eq!(keep(&never()), None);
+    }
+
+    /// R-02: resources, templates and prompts are kept, each by its own key, and come back; what an
+    /// earlier version kept has its tools, and the rest was never listed.
+    #[test]
+    fn r02_every_list_is_kept() {
+        let (tools, _) = listed(&never(), ListKind::Tools, read(&[r#"{"name":"a"}"#]));
+        let items = [r#"{"uri":"b:","name":"n"}"#, r#"{"uri":"a:"}"#, r#"{"name":"n"}"#];
+        let (server, notices) = listed(&tools, ListKind::Resources, read(&items));
+        assert_eq!(notices.len(), 1);
+        assert_eq!(server.resources.items[0].key, "a:");
+        assert_eq!(server.resources.get("b:").unwrap().raw.as_str(), items[0]);
+        let (server, _) =
+            listed(&server, ListKind::Templates, read(&[r#"{"uriTemplate":"db://{t}"}"#]));
+        let server = list_failed(&server, ListKind::Prompts, "late".into());
+        assert_eq!(server.listing_of(ListKind::Prompts), &Listing::Incomplete("late".into()));
+        let text = keep(&server).unwrap();
+        assert_eq!(restore(Arc::clone(&server.def), Some(&text)), server);
+
+        let old = br#"{"version":1,"info":null,"instructions":"i","incomplete":null,"tools":[{"name":"a"}]}"#;
+        let old = restore(Arc::clone(&server.def), Some(old));
+        assert_eq!((names(&old), &old.listing), (vec!["a"], &Listing::Whole));
+        assert_eq!(old.resources, Offers::default());
     }
 }

@@ -6,6 +6,7 @@
 //! outlives the actor, and every start of an instance reports again.
 
 mod merge;
+mod offers;
 mod snapshot;
 mod view;
 
@@ -19,7 +20,8 @@ use ractor::{
 use tokio::sync::watch;
 
 use self::merge::Entries;
-pub use self::snapshot::{CatalogServer, Listing, Snapshot, ToolRecord};
+pub use self::offers::{Missing, OffersView, ShownOffer, Target};
+pub use self::snapshot::{CatalogServer, Listing, Offer, Offers, Snapshot, ToolRecord};
 pub use self::view::{View, ViewTool};
 use super::era_cache::identity;
 use super::events::{Event, EventsHandle};
@@ -27,7 +29,7 @@ use super::support::ask::AskError;
 use super::support::slot::Slot;
 use super::support::task;
 use crate::protocol::jsonrpc::RawJson;
-use crate::protocol::session::upstream::ListRead;
+use crate::protocol::session::upstream::{ListKind, ListRead};
 use crate::settings::ServerDef;
 use crate::settings::typed::ExposeSettings;
 use crate::transport::store::{Change, Store};
@@ -74,6 +76,11 @@ impl CatalogHandle {
         self.snapshot().passthrough(expose)
     }
 
+    /// What a host sees now beside tools.
+    pub fn offers(&self, expose: &ExposeSettings) -> Arc<OffersView> {
+        self.snapshot().offers(expose)
+    }
+
     /// Wakes when there is another one.
     pub fn watch(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.shared.snapshot.subscribe()
@@ -94,33 +101,35 @@ impl CatalogHandle {
         key: &str,
         info: Option<RawJson>,
         instructions: Option<String>,
+        capabilities: RawJson,
     ) {
         let server = key.to_owned();
-        self.shared.actor.cast(CatalogMsg::Identified { server, info, instructions });
+        let message = CatalogMsg::Identified { server, info, instructions, capabilities };
+        self.shared.actor.cast(message);
     }
 
-    /// A server's tools have been read.
-    pub(super) fn listed(&self, def: &Arc<ServerDef>, list: ListRead) {
-        self.shared.actor.cast(CatalogMsg::Listed { def: Arc::clone(def), list });
+    /// A list of a server has been read.
+    pub(super) fn listed(&self, def: &Arc<ServerDef>, kind: ListKind, list: ListRead) {
+        self.shared.actor.cast(CatalogMsg::Listed { def: Arc::clone(def), kind, list });
     }
 
-    /// A server's tools could not be read.
-    pub(super) fn list_failed(&self, def: &Arc<ServerDef>, why: String) {
-        self.shared.actor.cast(CatalogMsg::ListFailed { def: Arc::clone(def), why });
+    /// A list of a server could not be read.
+    pub(super) fn list_failed(&self, def: &Arc<ServerDef>, kind: ListKind, why: String) {
+        self.shared.actor.cast(CatalogMsg::ListFailed { def: Arc::clone(def), kind, why });
     }
 
-    /// How far a server's list is known.
-    pub fn listing(&self, key: &str) -> Option<Listing> {
-        self.snapshot().by_key(key).map(|server| server.listing.clone())
+    /// How far a list of a server is known.
+    pub fn listing(&self, key: &str, kind: ListKind) -> Option<Listing> {
+        self.snapshot().by_key(key).map(|server| server.listing_of(kind).clone())
     }
 
-    /// Resolves when somebody has tried to read this server's list, or it is not configured like
-    /// this any more.
-    pub(super) async fn until_listed(&self, def: &ServerDef) {
+    /// Resolves when somebody has tried to read this list of this server, or it is not configured
+    /// like this any more.
+    pub(super) async fn until_listed(&self, def: &ServerDef, kind: ListKind) {
         let listed = |snapshot: &Arc<Snapshot>| {
-            snapshot
-                .by_key(&def.key)
-                .is_none_or(|server| server.listing != Listing::Never || *server.def != *def)
+            snapshot.by_key(&def.key).is_none_or(|server| {
+                *server.listing_of(kind) != Listing::Never || *server.def != *def
+            })
         };
         // The sender is ours, so there is always an answer.
         let _ = self.watch().wait_for(listed).await;
@@ -157,18 +166,24 @@ pub enum CatalogMsg {
         info: Option<RawJson>,
         /// Its instructions.
         instructions: Option<String>,
+        /// What it declared.
+        capabilities: RawJson,
     },
     /// From an instance.
     Listed {
         /// The server as it was started.
         def: Arc<ServerDef>,
-        /// Its tools.
+        /// Which list.
+        kind: ListKind,
+        /// What is in it.
         list: ListRead,
     },
     /// From an instance.
     ListFailed {
         /// The server as it was started.
         def: Arc<ServerDef>,
+        /// Which list.
+        kind: ListKind,
         /// Why.
         why: String,
     },
@@ -239,11 +254,14 @@ impl Actor for Catalog {
                 // Whoever asked may have given up.
                 let _ = reply.send(());
             }
-            CatalogMsg::Identified { server, info, instructions } => {
-                state.identified(&server, info, instructions);
+            CatalogMsg::Identified { server, info, instructions, capabilities } => {
+                let Some(old) = state.entries.get(&server) else { return Ok(()) };
+                let old = (**old).clone();
+                let capabilities = Some(capabilities);
+                state.replace(CatalogServer { info, instructions, capabilities, ..old });
             }
-            CatalogMsg::Listed { def, list } => state.listed(&def, list),
-            CatalogMsg::ListFailed { def, why } => state.list_failed(&def, why),
+            CatalogMsg::Listed { def, kind, list } => state.listed(&def, kind, list),
+            CatalogMsg::ListFailed { def, kind, why } => state.list_failed(&def, kind, why),
             CatalogMsg::CatchUp { reply } => {
                 // Whoever asked may have given up.
                 let _ = reply.send(());
@@ -288,20 +306,14 @@ impl CatalogState {
         self.publish();
     }
 
-    fn identified(&mut self, server: &str, info: Option<RawJson>, instructions: Option<String>) {
-        let Some(old) = self.entries.get(server) else { return };
-        let entry = CatalogServer { info, instructions, ..(**old).clone() };
-        self.replace(entry);
-    }
-
     /// The entry a report is about; none where the server was replaced by another one meanwhile.
     fn entry(&self, def: &ServerDef) -> Option<&Arc<CatalogServer>> {
         self.entries.get(&def.key).filter(|entry| identity(&entry.def) == identity(def))
     }
 
-    fn listed(&mut self, def: &ServerDef, list: ListRead) {
+    fn listed(&mut self, def: &ServerDef, kind: ListKind, list: ListRead) {
         let Some(old) = self.entry(def) else { return };
-        let (entry, notices) = merge::listed(old, list);
+        let (entry, notices) = merge::listed(old, kind, list);
         for notice in notices {
             let event = Event::from_notice(notice).of_server(def.key.as_str());
             self.shared.events.emit(event);
@@ -309,10 +321,11 @@ impl CatalogState {
         self.replace(entry);
     }
 
-    fn list_failed(&mut self, def: &ServerDef, why: String) {
+    fn list_failed(&mut self, def: &ServerDef, kind: ListKind, why: String) {
         let Some(old) = self.entry(def) else { return };
-        let text = format!("server `{}`: its tools could not be listed: {why}", def.key);
-        let entry = merge::list_failed(old, why);
+        let (key, noun) = (&def.key, kind.noun());
+        let text = format!("server `{key}`: its {noun} could not be listed: {why}");
+        let entry = merge::list_failed(old, kind, why);
         let event = Event::new("server.warning", text).of_server(def.key.as_str());
         self.shared.events.emit(event);
         self.replace(entry);
@@ -372,7 +385,7 @@ impl CatalogState {
     fn written(&mut self, failed: Option<String>) {
         self.writing = false;
         if let Some(why) = failed {
-            let text = format!("tool lists could not be kept: {why}");
+            let text = format!("lists could not be kept: {why}");
             self.shared.events.emit(Event::new("daemon.warning", text));
         }
         self.write();

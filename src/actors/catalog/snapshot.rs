@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::View;
+use super::{OffersView, View};
 use crate::actors::dispatch;
 use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::session::upstream::ListKind;
 use crate::settings::ServerDef;
 use crate::settings::typed::ExposeSettings;
 
@@ -15,12 +16,14 @@ pub struct Snapshot {
     pub servers: Vec<Arc<CatalogServer>>,
     /// The view of pass-through mode, made when first asked for.
     view: OnceLock<(ExposeSettings, Arc<View>)>,
+    /// The view of everything beside tools, made when first asked for.
+    offers: OnceLock<(ExposeSettings, Arc<OffersView>)>,
 }
 
 impl Snapshot {
     /// Of these servers, sorted by namespace.
     pub fn new(servers: Vec<Arc<CatalogServer>>) -> Self {
-        Self { servers, view: OnceLock::new() }
+        Self { servers, view: OnceLock::new(), offers: OnceLock::new() }
     }
 
     /// The server with this namespace.
@@ -38,9 +41,16 @@ impl Snapshot {
         let make = || {
             let reserved = dispatch::own_names();
             let reserved: Vec<&str> = reserved.iter().map(String::as_str).collect();
-            Arc::new(View::passthrough(&self.servers, expose, &reserved))
+            Arc::new(View::passthrough(&self.servers, expose, &reserved, &self.offers(expose)))
         };
         let (made_for, view) = self.view.get_or_init(|| (*expose, make()));
+        if made_for == expose { Arc::clone(view) } else { make() }
+    }
+
+    /// What a host sees beside tools. Made once for each snapshot, as well.
+    pub fn offers(&self, expose: &ExposeSettings) -> Arc<OffersView> {
+        let make = || Arc::new(OffersView::new(&self.servers, expose));
+        let (made_for, view) = self.offers.get_or_init(|| (*expose, make()));
         if made_for == expose { Arc::clone(view) } else { make() }
     }
 }
@@ -54,10 +64,18 @@ pub struct CatalogServer {
     pub info: Option<RawJson>,
     /// Its instructions.
     pub instructions: Option<String>,
+    /// What it declared, newest shape, once it has been reached.
+    pub capabilities: Option<RawJson>,
     /// Whether its tools have ever been listed.
     pub listing: Listing,
     /// Its tools, sorted by name (P-11).
     pub tools: Arc<[Arc<ToolRecord>]>,
+    /// Its resources.
+    pub resources: Offers,
+    /// Its resource templates.
+    pub templates: Offers,
+    /// Its prompts.
+    pub prompts: Offers,
 }
 
 impl CatalogServer {
@@ -65,6 +83,29 @@ impl CatalogServer {
     pub fn tool(&self, name: &str) -> Option<&Arc<ToolRecord>> {
         let at = self.tools.binary_search_by(|tool| tool.name.as_str().cmp(name)).ok()?;
         self.tools.get(at)
+    }
+}
+
+impl CatalogServer {
+    /// How far a list of it is known.
+    pub const fn listing_of(&self, kind: ListKind) -> &Listing {
+        match kind {
+            ListKind::Tools => &self.listing,
+            ListKind::Resources => &self.resources.listing,
+            ListKind::Templates => &self.templates.listing,
+            ListKind::Prompts => &self.prompts.listing,
+        }
+    }
+
+    /// Whether it declared `capability`.
+    pub fn declares(&self, capability: &str) -> bool {
+        let declared = self.capabilities.as_ref().and_then(|all| all.member(capability));
+        declared.is_some_and(|declared| !declared.is_null())
+    }
+
+    /// Whether it has been reached and did not declare `capability`; it is not asked then.
+    pub fn lacks(&self, capability: &str) -> bool {
+        self.capabilities.is_some() && !self.declares(capability)
     }
 }
 
@@ -77,6 +118,38 @@ pub enum Listing {
     Whole,
     /// Listed in part; why (F39).
     Incomplete(String),
+}
+
+/// One list of a server beside that of its tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offers {
+    /// How far it is known.
+    pub listing: Listing,
+    /// What is in it, sorted by key.
+    pub items: Arc<[Arc<Offer>]>,
+}
+
+impl Default for Offers {
+    fn default() -> Self {
+        Self { listing: Listing::Never, items: Arc::new([]) }
+    }
+}
+
+impl Offers {
+    /// The item of this key.
+    pub fn get(&self, key: &str) -> Option<&Arc<Offer>> {
+        let at = self.items.binary_search_by(|item| item.key.as_str().cmp(key)).ok()?;
+        self.items.get(at)
+    }
+}
+
+/// A resource, a resource template or a prompt, kept whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// The upstream's own URI, URI template or name for it.
+    pub key: String,
+    /// The item as it came, lifted.
+    pub raw: RawJson,
 }
 
 /// One upstream tool, kept whole (U-48).

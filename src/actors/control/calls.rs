@@ -13,6 +13,7 @@ use crate::control::types::{AskAnswer, CallRequest, FailureCode, NamespaceTools,
 use crate::protocol::jsonrpc::{Method, Object, RawJson};
 use crate::protocol::model::tool_result;
 use crate::protocol::revision::Era;
+use crate::protocol::session::upstream::ListKind;
 use crate::settings::mistake::hint;
 
 /// Who calls when no host does.
@@ -42,9 +43,11 @@ pub(super) async fn tools(
     // starts servers that were not asked for.
     let mut reason = None;
     match chosen.as_slice() {
-        _ if namespace.is_none() => context.upstreams.list_missing(&caller, |_| true).await,
+        _ if namespace.is_none() => {
+            context.upstreams.list_missing(&caller, ListKind::Tools, |_| true).await
+        }
         [one] if one.listing == Listing::Never => {
-            let listed = context.upstreams.list_now(&caller, &one.def.key).await;
+            let listed = context.upstreams.list_now(&caller, &one.def.key, ListKind::Tools).await;
             reason = listed.err().map(|refused| refused.text);
         }
         _ => {}
@@ -137,11 +140,19 @@ async fn find(
 ) -> Result<(Arc<CatalogServer>, Arc<ToolRecord>), ApiError> {
     let mut server = namespace(context, &wanted.namespace)?;
     if server.listing == Listing::Never {
-        context.upstreams.list_now(caller, &server.def.key).await.map_err(refused)?;
+        context
+            .upstreams
+            .list_now(caller, &server.def.key, ListKind::Tools)
+            .await
+            .map_err(refused)?;
         server = namespace(context, &wanted.namespace)?;
     }
     if server.tool(&wanted.tool).is_none() && matches!(server.listing, Listing::Incomplete(_)) {
-        context.upstreams.list_again(caller, &server.def.key).await.map_err(refused)?;
+        context
+            .upstreams
+            .list_again(caller, &server.def.key, ListKind::Tools)
+            .await
+            .map_err(refused)?;
         server = namespace(context, &wanted.namespace)?;
     }
     let tool = server.tool(&wanted.tool).cloned().ok_or_else(|| {

@@ -12,6 +12,7 @@ use crate::actors::upstreams::{Caller, Reason};
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::tool_result;
 use crate::protocol::session::Outcome;
+use crate::protocol::session::upstream::ListKind;
 
 pub(super) async fn answer(context: &Context, request: Request, params: &Object) -> Outcome {
     match prepare(context, &request.caller, params).await {
@@ -37,12 +38,13 @@ async fn prepare(context: &Context, caller: &Caller, params: &Object) -> Result<
     let mut server = find()?;
     if server.listing == Listing::Never {
         // Nobody has asked this server for its tools yet; the call needs their names and hints.
-        let listed = Box::pin(context.upstreams.list_now(caller, &server.def.key)).await;
+        let listed =
+            Box::pin(context.upstreams.list_now(caller, &server.def.key, ListKind::Tools)).await;
         listed.map_err(|refused| Told::from(refused).as_tool_result())?;
         server = find()?;
     }
     if server.tool(&wanted.tool).is_none() && matches!(server.listing, Listing::Incomplete(_)) {
-        let listed = context.upstreams.list_again(caller, &server.def.key).await;
+        let listed = context.upstreams.list_again(caller, &server.def.key, ListKind::Tools).await;
         listed.map_err(|refused| Told::from(refused).as_tool_result())?;
         server = find()?;
     }

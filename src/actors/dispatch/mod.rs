@@ -5,17 +5,23 @@
 
 mod arguments;
 mod call_tool;
+mod completion;
 mod core_tools;
 mod listed;
 mod namespaces;
 mod nearest;
+mod offers;
 mod op_tools;
 mod outcome;
+mod prompts;
 mod repeats;
+mod resources;
 mod status;
 mod tools;
 
 use std::sync::Arc;
+
+use http::HeaderMap;
 
 use super::catalog::CatalogHandle;
 use super::events::EventsHandle;
@@ -24,13 +30,14 @@ use super::support::progress::ProgressSender;
 use super::upstreams::{Caller, UpstreamsHandle};
 use crate::protocol::jsonrpc::{Code, Method, RawJson, RpcError};
 use crate::protocol::session::Outcome;
+use crate::protocol::session::upstream::ListKind;
 use crate::settings::Settings;
 
 pub(crate) use core_tools::instructions;
-pub(crate) use listed::Listed;
+pub(crate) use listed::{Listed, Views};
 pub(crate) use outcome::{Told, answer_outcome};
 pub(crate) use repeats::Repeats;
-pub(crate) use tools::{own_names, shows_core, visible_digest};
+pub(crate) use tools::{own_names, shows_core, visible_views};
 
 /// The handles that a request may use. One for the whole daemon.
 #[derive(Debug, Clone)]
@@ -47,6 +54,8 @@ pub struct Context {
     pub identity: Arc<super::control::Identity>,
     /// The host connections.
     pub hosts: super::hosts::HostsHandle,
+    /// Where hosts come in over HTTP.
+    pub door: super::hosts::door::DoorHandle,
     /// Changes settings, reloads and ends the daemon.
     pub root: super::root::RootHandle,
 }
@@ -71,8 +80,11 @@ pub(crate) struct Request {
     pub(crate) progress: Option<ProgressSender>,
     /// This host's failing calls (F43).
     pub(crate) repeats: Arc<Repeats>,
-    /// The list this host was given last (F38).
+    /// The lists this host was given last (F38).
     pub(crate) listed: Arc<Listed>,
+    /// The headers it came with, where they must say what its arguments say: over HTTP in revisions
+    /// that repeat these (H-31).
+    pub(crate) headers: Option<HeaderMap>,
 }
 
 /// Answers one request. What is not a call of a tool is boxed, here and in [`tools::call`], so that
@@ -81,6 +93,14 @@ pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
     match request.method.as_str() {
         "tools/list" => Box::pin(tools::list(context, &request)).await,
         "tools/call" => tools::call(context, request).await,
+        "resources/list" => Box::pin(offers::list(context, &request, ListKind::Resources)).await,
+        "resources/templates/list" => {
+            Box::pin(offers::list(context, &request, ListKind::Templates)).await
+        }
+        "prompts/list" => Box::pin(offers::list(context, &request, ListKind::Prompts)).await,
+        "resources/read" => Box::pin(resources::read(context, request)).await,
+        "prompts/get" => Box::pin(prompts::get(context, request)).await,
+        "completion/complete" => Box::pin(completion::complete(context, request)).await,
         other => {
             let text = format!("mcpx has no method `{other}`");
             Err(RpcError::new(Code::MethodNotFound, text))

@@ -9,6 +9,7 @@ use crate::actors::catalog::{CatalogServer, Listing};
 use crate::actors::upstreams::Caller;
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::tool_result;
+use crate::protocol::session::upstream::ListKind;
 
 pub(super) async fn answer(
     context: &Context,
@@ -33,7 +34,7 @@ async fn text(
     };
     let mut server = find_server(&context.catalog.snapshot(), &namespace)?;
     if server.listing == Listing::Never {
-        let listed = context.upstreams.list_soon(caller, &server.def.key).await;
+        let listed = context.upstreams.list_soon(caller, &server.def.key, ListKind::Tools).await;
         if !listed.map_err(|refused| refused.text)? {
             return Ok(not_yet(context, &server).await);
         }

@@ -5,12 +5,19 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use super::listed::Views;
 use super::outcome::{Told, answer_outcome};
-use super::{Context, Request, call_tool, core_tools, namespaces, nearest, op_tools, status};
+use super::{
+    Context, Request, call_tool, core_tools, namespaces, nearest, offers, op_tools, resources,
+    status,
+};
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
 use crate::actors::upstreams::{CallWant, Caller, Reason};
+use crate::protocol::http_rules::param_headers;
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
+use crate::protocol::model::links;
 use crate::protocol::session::Outcome;
+use crate::protocol::session::upstream::ListKind;
 use crate::settings::{ExposeMode, Settings};
 
 /// The tools of mcpx itself that are listed under these settings, in order.
@@ -36,21 +43,31 @@ pub(crate) fn shows_core(settings: &Settings, view: &View) -> bool {
     settings.expose.mode != ExposeMode::Passthrough && !view.everything_passes()
 }
 
-/// A digest of everything that `tools/list` shows now, for telling hosts when it has changed and for
-/// the shim's comparison after a restart.
-pub(crate) fn visible_digest(context: &Context) -> Arc<str> {
+/// Digests of everything that the lists show now, for telling hosts when one has changed and for the
+/// shim's comparison after a restart.
+pub(crate) fn visible_views(context: &Context) -> Views {
     let settings = context.settings();
-    digest_of(&settings, &context.catalog.view(&settings.expose))
+    let snapshot = context.catalog.snapshot();
+    let offers = snapshot.offers(&settings.expose);
+    Views([
+        digest_of(&settings, &snapshot.passthrough(&settings.expose)),
+        shown(&offers.digest(ListKind::Resources)),
+        shown(&offers.digest(ListKind::Prompts)),
+    ])
 }
 
 fn digest_of(settings: &Settings, view: &View) -> Arc<str> {
-    const SHOWN: usize = 16;
     let mut hasher = Sha256::new();
     for tool in own_tools(settings, view) {
         hasher.update(tool.as_bytes());
     }
     hasher.update(view.digest());
-    let digest = hasher.finalize();
+    shown(&hasher.finalize())
+}
+
+/// As much of a digest as tells lists apart, as text.
+pub(super) fn shown(digest: &[u8]) -> Arc<str> {
+    const SHOWN: usize = 16;
     let text = digest.iter().take(SHOWN).fold(String::new(), |mut text, byte| {
         // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
@@ -61,17 +78,13 @@ fn digest_of(settings: &Settings, view: &View) -> Arc<str> {
 
 /// All of this host's tools on one page.
 pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
-    // One page holds everything, so no cursor is ever given out and none can be right (F39).
-    if request.params.member("cursor").is_some_and(|cursor| !cursor.is_null()) {
-        let text = "this cursor is none of mcpx's: its tool list has a single page";
-        return Err(RpcError::new(Code::InvalidParams, text));
-    }
+    offers::only_page(&request.params, ListKind::Tools)?;
     let settings = context.settings();
     if context.catalog.view(&settings.expose).waits_for_lists() {
-        context.upstreams.ensure_listed(&request.caller).await;
+        context.upstreams.ensure_listed(&request.caller, ListKind::Tools).await;
     }
     let view = context.catalog.view(&settings.expose);
-    request.listed.note(digest_of(&settings, &view));
+    request.listed.note(ListKind::Tools, digest_of(&settings, &view));
     let mut tools = own_tools(&settings, &view);
     tools.extend(view.tools().iter().map(|entry| entry.definition.clone()));
     let mut result = Object::new();
@@ -118,6 +131,9 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
             Err(told) => return Ok(told.as_tool_result()),
         },
     };
+    if let Some(headers) = &request.headers {
+        param_headers::check_call(headers, &entry.definition, member("arguments").as_ref())?;
+    }
     // Under its own name the tool gets the parameters as they came.
     let upstream = if name == entry.tool.name {
         request.params.clone()
@@ -145,7 +161,9 @@ async fn find_unlisted(
     let mut told = None;
     // More than one only where one prefix begins with another.
     for server in context.catalog.view(&settings.expose).unlisted(name) {
-        if let Err(refused) = context.upstreams.list_now(caller, &server.def.key).await {
+        if let Err(refused) =
+            context.upstreams.list_now(caller, &server.def.key, ListKind::Tools).await
+        {
             told = Some(Told::from(refused));
         }
     }
@@ -188,9 +206,18 @@ pub(super) async fn upstream_call(
     let answered = context.upstreams.call(want).await;
     // The common case needs no words.
     if let Ok(crate::protocol::session::Answer::Complete(result)) = answered {
-        return Ok(Ok(result));
+        return Ok(Ok(with_addresses(context, &server, result)));
     }
     answer_outcome(&what(), answered)
+}
+
+/// A result whose links a host can read (F46).
+fn with_addresses(context: &Context, server: &str, result: RawJson) -> RawJson {
+    let renamed = |uri: &str| {
+        let shown = resources::view(context).address_of(server, uri);
+        (shown != uri).then_some(shown)
+    };
+    links::in_tool_result(&result, &renamed).unwrap_or(result)
 }
 
 /// Says what is near, and which servers may yet have it (F48).

@@ -5,12 +5,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
-use super::connect::Connected;
-use super::{Fault, Shop};
+use super::connect::Reached;
+use super::{Fault, Shop, client};
 use crate::protocol::session::Limit;
 use crate::settings::references::{Reference, expand, references};
-use crate::settings::{Scope, ServerDef, Settings};
+use crate::settings::{AuthDef, Scope, ServerDef, Settings};
 use crate::transport::environment::Environment;
+use crate::transport::http::client::{ClientSpec, HttpClient};
 use crate::transport::link::LinkLimits;
 use crate::transport::stdio::child::{SpawnError, SpawnSpec};
 use crate::transport::stdio::ring::RingLimits;
@@ -59,7 +60,7 @@ pub struct NotStarted {
 
 impl NotStarted {
     /// A mistake in the configuration, or something it refers to that is missing.
-    fn mistake(text: impl Into<String>) -> Self {
+    pub(super) fn mistake(text: impl Into<String>) -> Self {
         Self { text: text.into(), fault: Fault::Everybodys }
     }
 }
@@ -70,10 +71,17 @@ pub(super) async fn start(
     def: &ServerDef,
     project: Option<&Path>,
     settings: &Settings,
-) -> Result<Connected, NotStarted> {
+) -> Result<Reached, NotStarted> {
     let limit = settings.process.spawn;
-    let prepared = tokio::time::timeout(limit, prepare(&*shop.around, def, project, settings));
-    let spec = prepared.await.map_err(|_| {
+    let prepared = tokio::time::timeout(limit, async {
+        let around = &*shop.around;
+        if def.is_remote() {
+            client::prepare(around, &shop.net, def, settings).await.map(Prepared::Client)
+        } else {
+            prepare(around, def, project, settings).await.map(Prepared::Process)
+        }
+    });
+    let prepared = prepared.await.map_err(|_| {
         let limit = Limit::time("process.spawn_timeout", limit);
         NotStarted {
             text: format!(
@@ -84,9 +92,22 @@ pub(super) async fn start(
             fault: Fault::Passing,
         }
     })??;
-    shop.connect
-        .connect(&spec)
-        .map_err(|error| NotStarted { fault: fault(&error, &spec), text: error.to_string() })
+    match prepared {
+        Prepared::Process(spec) => shop
+            .connect
+            .connect(&spec)
+            .map(Reached::Process)
+            .map_err(|error| NotStarted { fault: fault(&error, &spec), text: error.to_string() }),
+        Prepared::Client(spec) => HttpClient::new(spec)
+            .map(Reached::Http)
+            .map_err(|error| NotStarted::mistake(error.to_string())),
+    }
+}
+
+/// What a definition comes to once its references are replaced.
+enum Prepared {
+    Process(SpawnSpec),
+    Client(ClientSpec),
 }
 
 /// Whom a failed start concerns: what is looked for in the folder where it runs depends on whose
@@ -120,8 +141,10 @@ async fn prepare(
     let mut env = around.base().await;
     for (name, text) in &def.env {
         let value = expanded(around, &format!("env.{name}"), text).await?;
-        env.retain(|(known, _)| known != name.as_str());
-        env.push((name.into(), value.into()));
+        set(&mut env, name, value);
+    }
+    if let Some(AuthDef::Env { name, value }) = &def.auth {
+        set(&mut env, name, expanded(around, "auth.value", value).await?);
     }
     let cwd = match &def.cwd {
         Some(text) => Some(expanded(around, "cwd", text).await?),
@@ -149,6 +172,11 @@ async fn prepare(
     })
 }
 
+fn set(env: &mut Vec<(OsString, OsString)>, name: &str, value: String) {
+    env.retain(|(known, _)| known != name);
+    env.push((name.into(), value.into()));
+}
+
 /// Where it runs: relative to the project of its caller; what everybody shares, to the folder of the
 /// file that defines it; what has neither, at home.
 fn folder(def: &ServerDef, project: Option<&Path>, cwd: Option<&str>, home: &Path) -> PathBuf {
@@ -163,7 +191,11 @@ fn folder(def: &ServerDef, project: Option<&Path>, cwd: Option<&str>, home: &Pat
 }
 
 /// The text with its references replaced, in one pass.
-async fn expanded(around: &dyn Surroundings, what: &str, text: &str) -> Result<String, NotStarted> {
+pub(crate) async fn expanded(
+    around: &dyn Surroundings,
+    what: &str,
+    text: &str,
+) -> Result<String, NotStarted> {
     let mut values = Vec::new();
     for reference in references(text) {
         values.push(looked_up(around, reference).await);

@@ -75,6 +75,11 @@ pub(crate) fn status(printer: Printer, answer: &t::StatusAnswer) -> String {
             daemon.configuration.join("\n  ")
         ));
     }
+    match (&daemon.http, &daemon.http_problem) {
+        (Some(url), _) => parts.push(format!("hosts over HTTP: {url}")),
+        (None, Some(why)) => parts.push(format!("hosts over HTTP are not served: {why}")),
+        (None, None) => {}
+    }
     parts.push(servers(printer, &answer.servers));
     for server in &answer.servers {
         parts.extend(trouble(server));
@@ -83,6 +88,27 @@ pub(crate) fn status(printer: Printer, answer: &t::StatusAnswer) -> String {
         parts.push(hosts(printer, &answer.hosts));
     }
     parts.join("\n\n")
+}
+
+/// `mcpx status --http`.
+pub(crate) fn http(answer: &t::HttpAnswer) -> String {
+    let Some(url) = &answer.url else {
+        return match &answer.problem {
+            Some(why) => format!("hosts over HTTP are not served: {why}"),
+            None => "hosts over HTTP are not served: the setting http.listen is empty".to_owned(),
+        };
+    };
+    let mut lines = vec![format!("url     {url}")];
+    if let Some(token) = &answer.token {
+        let from = answer.token_from.as_deref().unwrap_or_default();
+        lines.push(format!("token   {token}"));
+        lines.push(format!("        from {from}"));
+        lines.push(format!("header  Authorization: Bearer {token}"));
+    }
+    if answer.open {
+        lines.push("        not asked of hosts: http.open is on".to_owned());
+    }
+    lines.join("\n")
 }
 
 fn servers(printer: Printer, servers: &[t::ServerView]) -> String {
@@ -100,7 +126,9 @@ fn servers(printer: Printer, servers: &[t::ServerView]) -> String {
             table.add_row(row);
         }
         for instance in &server.instances {
-            let pid = instance.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+            // A remote server has no process; how it is reached says more.
+            let transport = || instance.transport.clone().unwrap_or_else(|| "-".to_owned());
+            let pid = instance.pid.map_or_else(transport, |pid| pid.to_string());
             table.add_row(vec![
                 Cell::new(&server.namespace),
                 state(),
@@ -266,7 +294,8 @@ pub(crate) fn settings_changed(printer: Printer, answer: &t::SettingsChanged) ->
 
 /// `mcpx protocol`.
 pub(crate) fn protocol(printer: Printer, answer: &t::ProtocolAnswer) -> String {
-    let header = ["SERVER", "PREFERENCE", "PIN", "ERA", "REVISION", "KNOWN BY", "REMEMBERED"];
+    let header =
+        ["SERVER", "PREFERENCE", "PIN", "ERA", "REVISION", "KNOWN BY", "REMEMBERED", "LEGACY LANE"];
     let mut table = table(printer, &header);
     for server in &answer.servers {
         let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
@@ -281,6 +310,7 @@ pub(crate) fn protocol(printer: Printer, answer: &t::ProtocolAnswer) -> String {
             or_dash(&server.revision),
             or_dash(&source),
             or_dash(&cached),
+            or_dash(&server.legacy_lane),
         ]);
     }
     finish(&table)
@@ -364,6 +394,9 @@ mod tests {
         ready.instances = vec![t::InstanceView {
             id: 7,
             pid: Some(42),
+            transport: Some("stdio".to_owned()),
+            url: None,
+            session: None,
             state: "ready".to_owned(),
             lane: "shared".to_owned(),
             scope: "global".to_owned(),

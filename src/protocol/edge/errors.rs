@@ -38,9 +38,12 @@ pub(super) fn downgrade(revision: Revision, method: &str, error: &RpcError) -> R
 }
 
 /// See [`super::lift_error`].
-pub(super) fn lift(revision: Revision, mut error: RpcError) -> RpcError {
-    if !revision.is_modern() && error.code == Code::ResourceNotFound.number() {
-        error.code = Code::InvalidParams.number();
+pub(super) fn lift(revision: Revision, method: &str, mut error: RpcError) -> RpcError {
+    // The legacy code means it from anybody; of a legacy server -32602 may mean anything (2026-07-28
+    // resources page, error handling).
+    let invalid = error.code == Code::InvalidParams.number();
+    if method == "resources/read" && revision.is_modern() && invalid {
+        error.code = Code::ResourceNotFound.number();
     }
     error
 }
@@ -52,7 +55,8 @@ mod tests {
 
     fn code(revision: Revision, method: &str, code: i64, data: Option<&str>) -> i64 {
         let data = data.map(|text| RawJson::parse(text.to_owned().into()).unwrap());
-        downgrade(revision, method, &RpcError { code, message: String::new(), data }).code
+        downgrade(revision, method, &RpcError { code, message: String::new(), data, relayed: true })
+            .code
     }
 
     #[test]
@@ -65,8 +69,22 @@ mod tests {
             assert_eq!(code(revision, "tools/call", -32602, uri), -32602);
             assert_eq!(code(revision, "resources/read", -32602, None), -32602);
         }
-        let lifted = lift(Revision::V2024_11_05, RpcError::new(Code::ResourceNotFound, "x"));
-        assert_eq!(lifted.code, -32602);
+    }
+
+    /// U-28: -32002 anywhere, -32602 from a modern server only, and to a read only.
+    #[test]
+    fn u28_not_found_is_typed() {
+        let lifted = |revision: Revision, method, number| {
+            let error =
+                RpcError { code: number, message: String::new(), data: None, relayed: false };
+            lift(revision, method, error).code
+        };
+        for revision in Revision::ALL {
+            assert_eq!(lifted(revision, "resources/read", -32002), -32002);
+            let expected = if revision.is_modern() { -32002 } else { -32602 };
+            assert_eq!(lifted(revision, "resources/read", -32602), expected);
+            assert_eq!(lifted(revision, "tools/call", -32602), -32602);
+        }
     }
 
     /// H-30: no revision sees a code that it does not have, and vendors' own codes pass.

@@ -46,9 +46,10 @@ pub fn lift_result(revision: Revision, _method: &Method, result: RawJson) -> Raw
     results::lift(revision, result)
 }
 
-/// Reads an error of an upstream of `revision` into newest shape: not found is -32602.
-pub fn lift_error(revision: Revision, error: RpcError) -> RpcError {
-    errors::lift(revision, error)
+/// Reads an error that an upstream of `revision` gave to `method`. That a resource is not there is
+/// told by a code of its own in here, whatever the revision says it by (U-28).
+pub fn lift_error(revision: Revision, method: &Method, error: RpcError) -> RpcError {
+    errors::lift(revision, method.as_str(), error)
 }
 
 /// Spells newest-shape request parameters for an upstream of `revision`. `meta` is set by the
@@ -84,6 +85,16 @@ pub fn lift_params(params: Option<&RawJson>) -> Result<Lifted, RpcError> {
 /// key at all, which is a legacy request (H-13).
 pub fn read_envelope(params: Option<&RawJson>) -> Result<Option<Envelope>, RpcError> {
     requests::read_envelope(params)
+}
+
+/// The revision that an envelope names, served or not; `None` where it names none.
+pub fn envelope_revision(params: Option<&RawJson>) -> Option<String> {
+    params?.member("_meta")?.member_str(keys::PROTOCOL_VERSION)
+}
+
+/// What a request without an envelope is told whose headers say that it has one (H-13).
+pub fn lacks_envelope() -> RpcError {
+    requests::lacks(keys::PROTOCOL_VERSION, "a string, the protocol revision of the request")
 }
 
 /// Reads a log level, of `logging/setLevel` or an envelope; the error lists those that exist (H-14).

@@ -11,8 +11,11 @@
 
 pub mod backoff;
 pub mod host;
+pub mod listen;
 pub mod pending;
 pub mod probe;
+pub mod reconnect;
+pub mod resume;
 pub mod shim;
 pub mod timers;
 pub mod upstream;

@@ -13,6 +13,7 @@ use crate::protocol::jsonrpc::{
     Code, Id, Incoming, Malformed, Message, Notification, RawJson, Request, Response, RpcError,
     parse, parse_noting, scan,
 };
+use crate::protocol::model::logging::LogMessage;
 use crate::protocol::session::pending::CallSink;
 use crate::protocol::session::{Answer, Outcome};
 
@@ -21,6 +22,8 @@ use crate::protocol::session::{Answer, Outcome};
 pub(super) struct Inbound {
     noise: u64,
     told: Vec<Oddity>,
+    /// The request on whose HTTP answer the present frame came (U-47).
+    pub about: Option<u64>,
 }
 
 /// Each is told once a connection.
@@ -72,7 +75,8 @@ impl<S: CallSink> UpstreamSession<S> {
         }
         match parsed {
             // The reader has tried all others on the calls in flight.
-            Ok(Incoming::One(message)) if repaired && self.pending.take_message(now, &message) => {}
+            Ok(Incoming::One(message))
+                if repaired && self.pending.take_message(now, None, &message) => {}
             Ok(Incoming::One(message)) => self.message(now, &message),
             Ok(Incoming::Batch(parts)) => self.batch(now, &parts, frame),
             Err(error) => self.malformed(now, &error, frame),
@@ -98,7 +102,7 @@ impl<S: CallSink> UpstreamSession<S> {
         }
         for part in parts {
             match part {
-                Ok(message) if self.pending.take_message(now, message) => {}
+                Ok(message) if self.pending.take_message(now, None, message) => {}
                 Ok(message) => self.message(now, message),
                 Err(_) => self.noise_seen(Oddity::NotAMessage, frame),
             }
@@ -143,6 +147,10 @@ impl<S: CallSink> UpstreamSession<S> {
     /// An error for something that the peer could not read. While nothing but the probe is on the
     /// wire it can only mean that; later it may be about a notification, and is no call's answer.
     fn null_id(&mut self, now: Instant, outcome: &Outcome) {
+        // Over HTTP it stands on the answer to what could not be read.
+        if let Some(id) = self.inbound.about.filter(|id| self.is_waiting(*id)) {
+            return self.deliver(now, id, outcome);
+        }
         let probe = self.asked.iter().find(|(_, asked)| *asked == Asked::Discover);
         let alone = matches!(self.phase, Phase::Opening) && self.asked.len() == 1;
         if let Some(id) = probe.filter(|_| alone).map(|(id, _)| *id) {
@@ -156,11 +164,11 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     /// Whether an answer to `id` is waited for.
-    fn is_waiting(&self, id: u64) -> bool {
+    pub(super) fn is_waiting(&self, id: u64) -> bool {
         self.asked.iter().any(|(asked, _)| *asked == id) || self.pending.contains(id)
     }
 
-    fn deliver(&mut self, now: Instant, id: u64, outcome: &Outcome) {
+    pub(super) fn deliver(&mut self, now: Instant, id: u64, outcome: &Outcome) {
         if !self.own_answer(now, id, outcome) {
             self.pending.answer(now, id, outcome.clone());
         }
@@ -190,18 +198,35 @@ impl<S: CallSink> UpstreamSession<S> {
             });
             RpcError::new(code, format!("mcpx did not declare what {method:.80} needs"))
         });
+        // Over HTTP a modern one has no place that takes answers, and does not wait for any.
+        let modern = self.revision().is_some_and(super::Revision::is_modern);
+        if self.http.is_some() && modern {
+            return;
+        }
         let response = Response { id: Some(request.id.clone()), outcome };
-        self.out.send(&Message::Response(response));
+        self.send(&Message::Response(response));
     }
 
     fn notification(&mut self, now: Instant, note: &Notification) {
+        if !self.is_of_open_stream(note.params.as_ref()) {
+            return;
+        }
         match note.method.as_str() {
+            "notifications/subscriptions/acknowledged" => {
+                self.listen_acknowledged(now, note.params.as_ref());
+            }
+            "notifications/cancelled" => self.listen_cancelled(now, note.params.as_ref()),
+            "notifications/resources/updated" => self.resource_updated(note.params.as_ref()),
             "notifications/tools/list_changed" => self.list_changed(now, ListKind::Tools),
             "notifications/resources/list_changed" => self.list_changed(now, ListKind::Resources),
             "notifications/prompts/list_changed" => self.list_changed(now, ListKind::Prompts),
             "notifications/message" => {
-                let params = note.params.clone().unwrap_or_else(RawJson::empty_object);
-                self.out.event(UpstreamEvent::Log(params));
+                // 2026-07-28 logging page: its messages belong to a request, and none is here.
+                let legacy = self.revision().is_some_and(|revision| !revision.is_modern());
+                let message = note.params.as_ref().and_then(LogMessage::read);
+                if let Some(message) = message.filter(|_| legacy) {
+                    self.out.event(UpstreamEvent::Log(message));
+                }
             }
             // Of no concern here, or not yet; a notification is never answered.
             _ => {}
@@ -223,7 +248,7 @@ impl<S: CallSink> UpstreamSession<S> {
         self.tell(Oddity::GluedNoise, || {
             format!("the server prints before its messages, on one line: {}", sample(frame))
         });
-        if !self.pending.take_message(now, &message) {
+        if !self.pending.take_message(now, None, &message) {
             self.message(now, &message);
         }
     }
@@ -270,7 +295,7 @@ impl<S: CallSink> UpstreamSession<S> {
                 Oddity::NotJson => "lines that are no JSON",
                 _ => "JSON that is no message",
             };
-            format!("the server prints {what} on its standard output; skipped: {}", sample(frame))
+            format!("the server sends {what} among its messages; skipped: {}", sample(frame))
         });
     }
 
