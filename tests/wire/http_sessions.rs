@@ -239,3 +239,36 @@ async fn h29_the_same_id_twice_in_flight() {
     assert_eq!(second["error"]["code"], -32600);
     assert_eq!(text_of(&first.answer(71).await), "slept");
 }
+
+/// A session that asks for nothing and listens to nothing ends; one that listens does not.
+#[tokio::test]
+async fn h32_an_idle_session_ends() {
+    let daemon = one("http.session_idle = \"300ms\"");
+    let listening = http_host(&daemon, "2025-11-25").await;
+    let mut own = listening.get().send().await;
+    own.next_event().await.unwrap();
+    let idle = http_host(&daemon, "2025-11-25").await;
+    let hosts = async || daemon.http("GET", "/v1/status", None).await.json()["hosts"].clone();
+    eventually!(SOON, hosts().await.as_array().unwrap().len() == 1);
+    assert_eq!(status(&idle).await, 404);
+    assert_eq!(status(&listening).await, 200);
+}
+
+/// A daemon that ends lets open calls finish, and does not wait for streams that have no end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn h32_a_daemon_that_ends_waits_for_calls_alone() {
+    let mut daemon = one("host.drain = \"10s\"");
+    let host = http_host(&daemon, "2025-11-25").await;
+    let mut own = host.get().send().await;
+    own.next_event().await.unwrap();
+    let fake = daemon.fake("up");
+    let stopping = async {
+        eventually!(SOON, fake.transcript().with_method("tools/call").len() == 1);
+        tokio::task::block_in_place(|| daemon.stop())
+    };
+    let (mut answer, took) =
+        tokio::join!(host.start_call(71, "up_sleep", json!({ "ms": 600 })), stopping);
+    assert_eq!(text_of(&answer.answer(71).await), "slept");
+    own.expect_end().await;
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
