@@ -183,6 +183,7 @@ async fn h20_h27_requests_without_a_session_are_served() {
 async fn h10_a_refused_opening_has_no_session() {
     let daemon = one("http.max_sessions = 1");
     let first = http_host(&daemon, "2025-11-25").await;
+    let own = first.get().send().await;
     let host = http_stranger(&daemon).await;
     host.frames(|log| log.assume("2025-11-25"));
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -192,8 +193,12 @@ async fn h10_a_refused_opening_has_no_session() {
     assert_eq!((answer.status, answer.header("mcp-session-id")), (503, None));
     let text = answer.json().await["error"]["message"].to_string();
     assert!(text.contains("http.max_sessions"), "{text}");
-    first.delete().send().await;
-    eventually!(SOON, { host.post(&hello).send().await.status == 200 });
+    assert_eq!(host.post(&hello).send().await.header("retry-after"), Some("1"));
+    assert_eq!(status(&first).await, 200, "whoever listens does not give way");
+    // Many hosts leave without a word.
+    drop(own);
+    eventually!(SOON, host.post(&hello).send().await.status == 200);
+    assert_eq!(status(&first).await, 404);
 }
 
 /// H-28, F11: an array and its answers are one body each, or a stream where something comes before.
