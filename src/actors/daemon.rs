@@ -211,6 +211,8 @@ fn own_capabilities() -> RawJson {
     capabilities.set("resources", changing.clone());
     capabilities.set("prompts", changing);
     capabilities.set("completions", RawJson::empty_object());
+    // What upstreams log (H-42).
+    capabilities.set("logging", RawJson::empty_object());
     capabilities.write()
 }
 

@@ -15,6 +15,7 @@ mod work;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
@@ -28,13 +29,13 @@ use self::streams::{HttpWire, PostIn};
 use self::work::{Report, run, run_with_progress};
 use super::dispatch::{self, Context, Listed, Repeats, Views};
 use super::events::Event;
-use super::support::progress;
+use super::support::progress::{self, CallNote, Wants};
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
 use super::upstreams::{Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::http_rules::post::{Refusal, Said};
-use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::logging::LogMessage;
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{
     HostConfig, HostEvent, HostNote, HostOutput, HostSession, PostId,
@@ -64,7 +65,7 @@ pub(crate) struct HostArgs {
 pub(crate) enum Way {
     /// Over a link.
     Link {
-        link: Link,
+        link: Box<Link>,
         /// The digest of the tool list that this host saw before a daemon restart.
         seen_view: Option<String>,
     },
@@ -102,8 +103,8 @@ pub(crate) enum HostMsg {
     IdleDue,
     /// A request's task: its outcome.
     Finished { key: CallKey, outcome: Outcome },
-    /// A request's task: progress, with the credit that lets it send the next.
-    Progress { key: CallKey, params: RawJson, credit: OwnedSemaphorePermit },
+    /// A request's task: progress or a log message, with the credit that lets it send the next.
+    Heard { key: CallKey, note: CallNote, credit: OwnedSemaphorePermit },
     /// Hosts: the lists that hosts see are others.
     ViewChanged { view: Views },
     /// Hosts, the subscriptions, or a request's task: something that this host did not ask for now.
@@ -147,6 +148,8 @@ pub(crate) struct HostState {
     repeats: Arc<Repeats>,
     listed: Arc<Listed>,
     view: Views,
+    /// It has lists from an earlier daemon.
+    returns: bool,
     opened: bool,
     draining: bool,
     timer: Timer,
@@ -220,10 +223,10 @@ impl Actor for Host {
                 state.note_view();
                 state.session.finish(now, key, outcome);
             }
-            HostMsg::Progress { key, params, credit } => {
+            HostMsg::Heard { key, note, credit } => {
                 // A host that does not read has no use for it, and it would pile up.
                 if state.flows() {
-                    state.session.progress(now, key, &params);
+                    state.heard(now, key, note);
                 }
                 drop(credit);
             }
@@ -270,7 +273,7 @@ impl HostState {
         let (wire, seen_view) = match way {
             Way::Link { link, seen_view } => {
                 let credits = settings.link.read_credits;
-                (Wire::Link(LinkWire::new(&me, link, credits)), seen_view)
+                (Wire::Link(LinkWire::new(&me, *link, credits)), seen_view)
             }
             Way::Http { id, sessions } => {
                 let wire = HttpWire::new(settings.sessions);
@@ -296,6 +299,7 @@ impl HostState {
             listed,
             context,
             view,
+            returns,
             opened: false,
             draining: false,
             timer: Timer::new(),
@@ -410,10 +414,8 @@ impl HostState {
         let key = request.key;
         let report = Report { me: self.me.clone(), key, outcome: None };
         let context = Arc::clone(&self.context);
-        let progress = request
-            .wants_progress
-            .then(|| progress::channel(context.settings().call.progress_queue));
-        let (sender, receiver) = progress.unzip();
+        let wants = Wants::of(&request, Some(self.id), &context.settings().call);
+        let (sender, receiver) = wants.map(progress::channel).unzip();
         let work = dispatch::Request {
             method: request.method,
             params: request.params,
@@ -421,6 +423,7 @@ impl HostState {
             progress: sender,
             repeats: Arc::clone(&self.repeats),
             listed: Arc::clone(&self.listed),
+            headers: None,
         };
         let guard = match receiver {
             // Boxed at once: starting a task moves its future several times.
@@ -428,6 +431,16 @@ impl HostState {
             Some(notes) => spawn_guarded(Box::pin(run_with_progress(context, work, report, notes))),
         };
         self.requests.insert(key, guard);
+    }
+
+    fn heard(&mut self, now: Instant, key: CallKey, note: CallNote) {
+        match note {
+            CallNote::Progress(params) => self.session.progress(now, key, &params),
+            CallNote::Log(LogMessage { level, params }) => {
+                let note = HostNote::Log { level, params, about: Some(key) };
+                self.session.host_note(now, note);
+            }
+        }
     }
 
     fn host_closed(&mut self, why: &str) {
@@ -462,8 +475,10 @@ impl HostState {
         }
         self.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{view}")));
         for kind in changed {
-            // Its own list may have been what brought the change to light.
-            if !self.listed.is(kind, view.of(kind)) {
+            // Who never had a list misses nothing; and its own list may have been what brought the
+            // change to light.
+            let has_list = self.returns || self.listed.last(kind).is_some();
+            if has_list && !self.listed.is(kind, view.of(kind)) {
                 self.session.host_note(clock::now(), HostNote::Changed(kind));
             }
         }

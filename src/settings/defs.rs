@@ -81,6 +81,7 @@ pub const PREFERENCES: &[Choice] = &[
     Choice { word: "prefer-initialize", also: &["legacy"] },
     Choice { word: "force-discover", also: &["force-modern"] },
     Choice { word: "force-initialize", also: &["force-legacy"] },
+    Choice { word: "follow", also: &[] },
 ];
 
 /// What a host sees of an upstream.
@@ -157,6 +158,11 @@ pub const DEFS: &[Def] = &[
         "Progress notes of one call that may wait for a slow host; beyond it the newest wins.",
     ),
     live(
+        "call.log_queue",
+        count(0, 65_536),
+        "Log messages during one call that may wait for a slow host; beyond it new ones are dropped.",
+    ),
+    live(
         "call.repeat_memory",
         count(0, 65_536),
         "Failed calls remembered of each host, to tell it when it repeats one unchanged.",
@@ -165,7 +171,10 @@ pub const DEFS: &[Def] = &[
     live(
         "upstream.protocol",
         Kind::Choice(PREFERENCES),
-        "Which request opens a server's connection; a server's own `protocol` beats it.",
+        "Which request opens a server's connection; a server's own `protocol` beats it. `follow` is \
+         prefer-discover, and a second session, opened with `initialize`, for hosts that speak a \
+         revision before 2026-07-28: each `command` server then runs twice for each scope key once \
+         such a host has called it, so set it where servers are cheap to run twice.",
     ),
     live(
         "upstream.era_cache",
@@ -195,6 +204,11 @@ pub const DEFS: &[Def] = &[
         time(NOW, HOUR),
         "A list that is not whole is read again for a tool that is missing in it, but not within \
          this time of the last reading.",
+    ),
+    live(
+        "upstream.listen_reopen_delay",
+        time(MS, HOUR),
+        "How long a listen stream that its server has ended rests before it is opened again.",
     ),
     live("upstream.list_parallel", count(1, 1000), "Servers started at once to read their lists."),
     live(
@@ -391,6 +405,11 @@ pub const DEFS: &[Def] = &[
         "host.list_changed_delay",
         time(NOW, HOUR),
         "Changes of a list are gathered this long before hosts are told.",
+    ),
+    live(
+        "host.log_rate",
+        count(0, 1_000_000),
+        "Log messages of servers that one host is sent in a second; more are dropped.",
     ),
     live("host.drain", time(NOW, HOUR), "How long hosts' calls may go on when the daemon stops."),
     // Hosts over HTTP.

@@ -74,6 +74,8 @@ pub struct HostSettings {
     pub progress_burst: usize,
     /// `host.list_changed_delay`: changes are gathered for this long before a host is told (F38).
     pub list_changed_delay: Duration,
+    /// `host.log_rate`: log messages of servers in a second (H-42).
+    pub log_rate: usize,
     /// `host.drain`: how long hosts' requests may go on when the daemon stops.
     pub drain: Duration,
 }
@@ -139,6 +141,8 @@ pub struct CallSettings {
     pub resend_limit: u32,
     /// `call.progress_queue`: progress notes of one call that wait; beyond it the newest wins.
     pub progress_queue: usize,
+    /// `call.log_queue`: log messages during one call that wait; beyond it new ones are dropped.
+    pub log_queue: usize,
     /// `call.repeat_memory`: failing calls of one host remembered to tell the third identical one.
     pub repeat_memory: usize,
 }
@@ -164,6 +168,8 @@ pub struct UpstreamSettings {
     pub list_max_items: usize,
     /// `upstream.relist_interval`: least time between two readings of a list that is not whole.
     pub relist_interval: Duration,
+    /// `upstream.listen_reopen_delay` (U-43).
+    pub listen_reopen: Duration,
     /// `upstream.list_parallel`: servers started at once only to read their lists.
     pub list_parallel: usize,
     /// `upstream.ping_timeout`.
@@ -435,6 +441,7 @@ impl Values<'_> {
             progress_interval: self.time("host.progress_interval"),
             progress_burst: self.count("host.progress_burst"),
             list_changed_delay: self.time("host.list_changed_delay"),
+            log_rate: self.count("host.log_rate"),
             drain: self.time("host.drain"),
         }
     }
@@ -506,6 +513,7 @@ impl Values<'_> {
             total: self.time("call.total_timeout"),
             resend_limit: self.small("call.resend_limit"),
             progress_queue: self.count("call.progress_queue"),
+            log_queue: self.count("call.log_queue"),
             repeat_memory: self.count("call.repeat_memory"),
         }
     }
@@ -521,6 +529,7 @@ impl Values<'_> {
             list_max_pages: self.count("upstream.list_max_pages"),
             list_max_items: self.count("upstream.list_max_items"),
             relist_interval: self.time("upstream.relist_interval"),
+            listen_reopen: self.time("upstream.listen_reopen_delay"),
             list_parallel: self.count("upstream.list_parallel"),
             ping: self.time("upstream.ping_timeout"),
             sse_reconnect_delay: self.time("upstream.sse_reconnect_delay"),

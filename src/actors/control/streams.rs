@@ -10,7 +10,8 @@ use tokio::task::JoinSet;
 
 use super::super::dispatch::Context;
 use super::super::events::Event;
-use super::super::support::{progress, task};
+use super::super::support::progress::{self, CallNote, Wants};
+use super::super::support::task;
 use super::sse::{self, EventSender};
 use super::{calls, servers};
 use crate::control::types::{
@@ -169,7 +170,8 @@ async fn call_with_progress(
     told_apart: bool,
     sender: EventSender,
 ) {
-    let (notes_in, notes) = progress::channel(context.settings().call.progress_queue);
+    let (notes_in, notes) =
+        progress::channel(Wants::progress(context.settings().call.progress_queue));
     let answer = async {
         if told_apart {
             calls::ask(&context, wanted, Some(notes_in)).await
@@ -184,14 +186,14 @@ async fn call_with_progress(
             answered = &mut answer => break answered,
             () = sender.closed() => return,
             note = notes.next() => {
-                if !sender.send(names::PROGRESS, &note).await {
+                if !tell(&sender, note).await {
                     return;
                 }
             }
         }
     };
     while let Some(note) = notes.try_next() {
-        if !sender.send(names::PROGRESS, &note).await {
+        if !tell(&sender, note).await {
             return;
         }
     }
@@ -199,4 +201,13 @@ async fn call_with_progress(
         Ok(result) => sender.send(names::RESULT, &result).await,
         Err(error) => sender.send(names::ERROR, &error).await,
     };
+}
+
+/// Whether the reader is still there.
+async fn tell(sender: &EventSender, note: CallNote) -> bool {
+    match note {
+        CallNote::Progress(params) => sender.send(names::PROGRESS, &params).await,
+        // Not asked for here.
+        CallNote::Log(_) => true,
+    }
 }

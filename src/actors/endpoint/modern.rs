@@ -10,20 +10,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Instant;
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use tokio::sync::mpsc;
 
 use super::answer;
 use crate::actors::dispatch::{self, Context, Listed, Repeats};
 use crate::actors::events::Event;
-use crate::actors::support::progress::{self, ProgressReceiver};
+use crate::actors::support::progress::{self, CallNote, ProgressReceiver, Wants};
 use crate::actors::support::task::spawn;
 use crate::actors::upstreams::Caller;
 use crate::protocol::http_rules::post::Accepts;
-use crate::protocol::jsonrpc::{Code, Incoming, Message, RawJson, Request, RpcError};
-use crate::protocol::session::host::{HostEvent, HostOutput, HostSession, PostId};
+use crate::protocol::jsonrpc::{Code, Incoming, Message, Request, RpcError};
+use crate::protocol::model::logging::LogMessage;
+use crate::protocol::session::host::{HostEvent, HostNote, HostOutput, HostSession, PostId};
 use crate::protocol::session::resume::say_plainly;
 use crate::protocol::session::{CallKey, HostRequest, Outcome};
 use crate::transport::clock;
@@ -33,7 +35,12 @@ use crate::transport::http::HttpOut;
 const POST: PostId = PostId(1);
 
 /// Answers one modern request.
-pub(super) async fn answer(context: &Arc<Context>, request: Request, accepts: Accepts) -> HttpOut {
+pub(super) async fn answer(
+    context: &Arc<Context>,
+    headers: HeaderMap,
+    request: Request,
+    accepts: Accepts,
+) -> HttpOut {
     let Some(face) = context.hosts.face() else { return answer::ending() };
     let mut session = HostSession::new(face);
     session.handle_post(clock::now(), POST, Incoming::One(Message::Request(request)));
@@ -41,7 +48,7 @@ pub(super) async fn answer(context: &Arc<Context>, request: Request, accepts: Ac
     let asked = said.take(context, &mut session);
     let Some(asked) = asked else { return said.whole(accepts) };
     let settings = context.settings();
-    let mut running = Running::new(context, session, asked, &said.label);
+    let mut running = Running::new(context, session, asked, headers, &said.label);
     let patience = tokio::time::sleep(settings.sessions.stream_after);
     let mut patience = std::pin::pin!(patience);
     loop {
@@ -122,10 +129,15 @@ struct Running {
 }
 
 impl Running {
-    fn new(context: &Arc<Context>, session: HostSession, asked: HostRequest, label: &str) -> Self {
+    fn new(
+        context: &Arc<Context>,
+        session: HostSession,
+        asked: HostRequest,
+        headers: HeaderMap,
+        label: &str,
+    ) -> Self {
         let settings = context.settings();
-        let progress =
-            asked.wants_progress.then(|| progress::channel(settings.call.progress_queue));
+        let progress = Wants::of(&asked, None, &settings.call).map(progress::channel);
         let (progress, notes) = progress.unzip();
         let caller = Caller {
             // There is no session to share an instance with: its scope is the call.
@@ -141,6 +153,7 @@ impl Running {
             progress,
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
             listed: Arc::<Listed>::default(),
+            headers: Some(headers),
         };
         let work = {
             let context = Arc::clone(context);
@@ -158,7 +171,7 @@ impl Running {
                 tokio::select! {
                     biased;
                     outcome = finished(work) => Heard::Outcome(outcome),
-                    note = next_note(notes.as_ref()) => Heard::Progress(note),
+                    note = next_note(notes.as_ref()) => Heard::Note(note),
                     () = until(deadline) => Heard::Deadline,
                 }
             };
@@ -167,17 +180,27 @@ impl Running {
                 Heard::Outcome(outcome) => {
                     while let Some(note) = self.notes.as_ref().and_then(ProgressReceiver::try_next)
                     {
-                        self.session.progress(now, self.key, &note);
+                        self.heard(now, note);
                     }
                     self.session.finish(now, self.key, outcome);
                 }
-                Heard::Progress(note) => self.session.progress(now, self.key, &note),
+                Heard::Note(note) => self.heard(now, note),
                 Heard::Deadline => self.session.handle_timeout(now),
             }
             let mut said = Said::default();
             said.take(&self.context, &mut self.session);
             if said.done || !said.frames.is_empty() {
                 return said;
+            }
+        }
+    }
+
+    fn heard(&mut self, now: Instant, note: CallNote) {
+        match note {
+            CallNote::Progress(params) => self.session.progress(now, self.key, &params),
+            CallNote::Log(LogMessage { level, params }) => {
+                let note = HostNote::Log { level, params, about: Some(self.key) };
+                self.session.host_note(now, note);
             }
         }
     }
@@ -210,7 +233,7 @@ impl Running {
 
 enum Heard {
     Outcome(Outcome),
-    Progress(RawJson),
+    Note(CallNote),
     Deadline,
 }
 
@@ -228,14 +251,14 @@ async fn finished(work: &mut Work) -> Outcome {
     .await
 }
 
-async fn next_note(notes: Option<&ProgressReceiver>) -> RawJson {
+async fn next_note(notes: Option<&ProgressReceiver>) -> CallNote {
     match notes {
         Some(notes) => notes.next().await,
         None => std::future::pending().await,
     }
 }
 
-async fn until(deadline: Option<std::time::Instant>) {
+async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,

@@ -7,8 +7,8 @@ use tokio::sync::Semaphore;
 
 use super::HostMsg;
 use crate::actors::dispatch::{self, Context};
-use crate::actors::support::progress::ProgressReceiver;
-use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
+use crate::actors::support::progress::{CallNote, ProgressReceiver};
+use crate::protocol::jsonrpc::{Code, RpcError};
 use crate::protocol::session::{CallKey, Outcome};
 
 /// Reports a request's outcome when it falls, also where its task panicked; a cancelled request's
@@ -42,9 +42,9 @@ pub(super) async fn run_with_progress(
 ) {
     // One note of a call waits in the mailbox at a time.
     let credit = Arc::new(Semaphore::new(1));
-    let pass_on = async |params: RawJson, report: &Report| {
+    let pass_on = async |note: CallNote, report: &Report| {
         if let Ok(credit) = Arc::clone(&credit).acquire_owned().await {
-            let _ = report.me.cast(HostMsg::Progress { key: report.key, params, credit });
+            let _ = report.me.cast(HostMsg::Heard { key: report.key, note, credit });
         }
     };
     let outcome = {

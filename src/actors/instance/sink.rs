@@ -1,23 +1,31 @@
 //! Where the news of one upstream call go: to the task that made it.
 
+use std::sync::Arc;
+
 use tokio::sync::oneshot;
 
 use crate::actors::support::progress::ProgressSender;
 use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::logging::LogMessage;
 use crate::protocol::session::Answer;
 use crate::protocol::session::pending::CallSink;
+use crate::settings::ServerDef;
 
 /// The caller's end of a call. However it falls, the caller hears an outcome.
 #[derive(Debug)]
 pub struct Sink {
     reply: Option<oneshot::Sender<Answer>>,
-    progress: Option<ProgressSender>,
+    /// With whose log messages they are.
+    progress: Option<(ProgressSender, Arc<ServerDef>)>,
     taken: bool,
 }
 
 impl Sink {
     /// For a caller that waits at the other end of `reply`.
-    pub const fn new(reply: oneshot::Sender<Answer>, progress: Option<ProgressSender>) -> Self {
+    pub const fn new(
+        reply: oneshot::Sender<Answer>,
+        progress: Option<(ProgressSender, Arc<ServerDef>)>,
+    ) -> Self {
         Self { reply: Some(reply), progress, taken: false }
     }
 
@@ -36,8 +44,14 @@ impl Sink {
 
 impl CallSink for Sink {
     fn progress(&mut self, params: RawJson) {
-        if let Some(progress) = &self.progress {
+        if let Some((progress, _)) = &self.progress {
             progress.send(params);
+        }
+    }
+
+    fn log(&mut self, message: LogMessage) {
+        if let Some((progress, def)) = &self.progress {
+            progress.log(message.named(&def.namespace));
         }
     }
 

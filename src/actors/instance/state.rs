@@ -17,12 +17,13 @@ use super::spec::{self, NotStarted};
 use super::{End, EndKind, Fault, InstanceArgs, InstanceMsg, Reach, Sink};
 use crate::actors::events::Event;
 use crate::actors::pool::PoolMsg;
-use crate::actors::pool::directory::{Load, Route};
+use crate::actors::pool::directory::{Lane, Load, Route};
 use crate::actors::support::task::{self, TaskGuard};
 use crate::actors::support::timer::Timer;
 use crate::protocol::era_record::EraRecord;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::session::pending::Pending;
+use crate::protocol::session::probe::Preference;
 use crate::protocol::session::upstream::{
     Call, ListKind, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
     UpstreamOutput, UpstreamSession,
@@ -179,10 +180,14 @@ impl InstanceState {
     }
 
     pub(super) fn config(&self) -> UpstreamConfig {
-        let InstanceArgs { def, settings, shop, .. } = &self.args;
+        let InstanceArgs { def, key, settings, shop, .. } = &self.args;
         let upstream = &settings.upstream;
         UpstreamConfig {
-            preference: def.protocol.unwrap_or(upstream.protocol),
+            preference: match key.lane {
+                Lane::Shared => def.preference(upstream.protocol),
+                // Forced: it neither heeds nor feeds the era cache (U-17, U-18).
+                Lane::Legacy => Preference::ForceInitialize,
+            },
             pin: def.revision,
             remembered: self.remembered(),
             info: shop.info.clone(),
@@ -193,6 +198,7 @@ impl InstanceState {
                 list: upstream.list,
                 list_max_pages: upstream.list_max_pages,
                 list_max_items: upstream.list_max_items,
+                listen_reopen: upstream.listen_reopen,
                 version_attempts: upstream.version_attempts,
                 ping: upstream.ping,
             },
@@ -271,6 +277,8 @@ impl InstanceState {
             UpstreamEvent::Settled(settled) => self.settled(now, settled),
             UpstreamEvent::Renewed(settled) => self.renewed(now, settled),
             UpstreamEvent::OpenFailed(error) => self.open_failed(&error),
+            // Read after a change, and not what the catalog shows: see `Lane::Legacy`, P-18.
+            UpstreamEvent::Listed(..) if self.args.key.lane == Lane::Legacy => {}
             UpstreamEvent::Listed(kind, read) => self.list_came(now, kind, read),
             // The session reads them again by itself; the catalog compares (F38).
             UpstreamEvent::Changed(_) => {}
@@ -279,9 +287,13 @@ impl InstanceState {
                     ring.note(&format!("[stdout] {line}"));
                 }
             }
-            UpstreamEvent::Log(_) => {
-                tracing::debug!(server = %self.args.def.key, instance = %self.args.id, "logged");
+            UpstreamEvent::Log(message) => {
+                if let Some(ring) = &self.stderr {
+                    ring.note(&message.line(self.args.settings.process.stderr_line_bytes));
+                }
             }
+            // Nobody listens yet.
+            UpstreamEvent::Watched { .. } | UpstreamEvent::Updated { .. } => {}
             UpstreamEvent::Wedged(limit) => self.close(format!(
                 "it did not answer a sign-of-life check within {} (setting {})",
                 limit.value, limit.setting,
@@ -304,19 +316,26 @@ impl InstanceState {
             let transport = self.transport();
             shop.eras.record(def, EraRecord { transport, ..record.clone() });
         }
-        shop.catalog.identified(
-            &def.key,
-            settled.info.clone(),
-            settled.instructions.clone(),
-            settled.capabilities.clone(),
-        );
+        // The catalog shows the server's own session.
+        if key.lane == Lane::Shared {
+            shop.catalog.identified(
+                &def.key,
+                settled.info.clone(),
+                settled.instructions.clone(),
+                settled.capabilities.clone(),
+            );
+        }
         let permits = settings.pool.in_flight;
         let (pending, load) = (Arc::clone(&self.pending), Arc::clone(&self.load));
         let route = Arc::new(Route::new(*id, pending, permits, load));
         if self.stopping.is_none() {
             routes.add(key.clone(), Arc::clone(&route));
         }
-        let text = format!("server `{}` speaks {}", def.key, settled.revision);
+        let whom = match key.lane {
+            Lane::Shared => "",
+            Lane::Legacy => " with callers of legacy revisions",
+        };
+        let text = format!("server `{}` speaks {}{whom}", def.key, settled.revision);
         let started = Event::new("server.started", text).of_server(def.key.as_str());
         shop.events.emit(started.of_instance(id.to_string()));
         let id = *id;

@@ -1,5 +1,6 @@
 //! One call, from finding a route to its outcome. Runs in the caller's task; no actor waits here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::ActorRef;
@@ -9,6 +10,7 @@ use super::directory::{Lane, Lease, Route, RouteKey, ScopeKey, Server};
 use super::{PoolHandle, RouteAnswer};
 use crate::actors::instance::{InstanceMsg, Sink};
 use crate::actors::support::ask::ask;
+use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{CallWant, Caller, Reason, Refused, Shared};
 use crate::protocol::session::pending::CallLimits;
 use crate::protocol::session::upstream::{Call, ListKind};
@@ -28,7 +30,12 @@ pub async fn call(shared: &Shared, want: CallWant) -> Result<Answer, Refused> {
         let scope_key = ScopeKey::of(server.def.scope, &want.caller, || {
             *number.get_or_insert_with(|| shared.next_number())
         });
-        let key = RouteKey { scope: scope_key, lane: Lane::Shared };
+        let lane = if server.def.follows(settings.upstream.protocol) {
+            server.routes.lane(want.caller.era)
+        } else {
+            Lane::Shared
+        };
+        let key = RouteKey { scope: scope_key, lane };
         let _scope = CallScope::of(&server, &key);
         let leased = match server.routes.find(&key).and_then(|route| leased_now(&route)) {
             Some(leased) => Some(leased),
@@ -36,7 +43,7 @@ pub async fn call(shared: &Shared, want: CallWant) -> Result<Answer, Refused> {
             None => Box::pin(find_route(&server, &key, &want, &settings.pool)).await?,
         };
         let answer = match leased {
-            Some((id, lease)) => send(id, lease, &want, &settings).await,
+            Some((id, lease)) => send(id, lease, &server, &want, &settings).await,
             // The server was replaced meanwhile: the directory knows the new generation.
             None => Answer::Lost { written: false, why: "it was replaced".to_owned() },
         };
@@ -78,7 +85,7 @@ async fn find_route(
     pool: &PoolSettings,
 ) -> Result<Option<Leased>, Refused> {
     let name = &server.def.key;
-    let Some(_place) = server.routes.queue(pool.queue) else {
+    let Some(_place) = server.routes.queue(key.lane, pool.queue) else {
         let limit = Limit::count("pool.queue", pool.queue);
         return Err(Refused {
             reason: Reason::Busy,
@@ -136,6 +143,9 @@ async fn wait_for_route(
             }
         };
         *stage = Stage::Permit;
+        if let Some(leased) = leased_now(&route) {
+            return Ok(Some(leased));
+        }
         if !crowd_told && server.def.max > 1 {
             crowd_told = true;
             server.pool.crowded(key, &want.caller);
@@ -151,15 +161,23 @@ async fn wait_for_route(
 }
 
 /// Hands the call to the instance and waits for its outcome.
-async fn send(id: u64, lease: Lease, want: &CallWant, settings: &Settings) -> Answer {
+async fn send(
+    id: u64,
+    lease: Lease,
+    server: &Server,
+    want: &CallWant,
+    settings: &Settings,
+) -> Answer {
     let (reply, outcome) = oneshot::channel();
+    let heard = want.progress.clone().map(|notes| (notes, Arc::clone(&server.def)));
     let call = Call {
         id,
         method: want.method.clone(),
         params: want.params.clone(),
-        wants_progress: want.progress.is_some(),
+        wants_progress: want.progress.as_ref().is_some_and(ProgressSender::wants_progress),
+        log: want.progress.as_ref().and_then(ProgressSender::log_want),
         limits: CallLimits { idle: settings.call.idle, total: settings.call.total },
-        sink: Sink::new(reply, want.progress.clone()),
+        sink: Sink::new(reply, heard),
     };
     let mut guard = InFlight { id, actor: lease.actor().clone(), done: false };
     // A dead instance gives the call back, and its sink says that it was not written.
@@ -219,7 +237,7 @@ pub struct Awake {
 }
 
 /// Starts `server` for `caller` if it is not running, and waits until it is usable or refused: for
-/// reading its lists, not for a call.
+/// reading its lists, not for a call, and so in the server's own session whoever asks (P-18).
 pub async fn wake(shared: &Shared, server: &Server, caller: &Caller) -> Result<Awake, Refused> {
     let scope = ScopeKey::of(server.def.scope, caller, || shared.next_number());
     let key = RouteKey { scope, lane: Lane::Shared };

@@ -8,6 +8,7 @@
 pub mod caller;
 pub mod directory;
 mod faults;
+mod lanes;
 mod member;
 mod operate;
 pub mod plan;

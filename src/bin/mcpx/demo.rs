@@ -102,6 +102,7 @@ impl Demo {
             max_in_flight: MAX_IN_FLIGHT,
             // Every step is shown.
             progress_pace: ProgressPace::FREE,
+            log_rate: 0,
             over_stdio: true,
         };
         Self {

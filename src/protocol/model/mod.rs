@@ -2,6 +2,7 @@
 
 pub mod implementation;
 pub mod links;
+pub mod logging;
 pub mod offer;
 pub mod tool;
 pub mod tool_result;

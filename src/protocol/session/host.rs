@@ -43,6 +43,8 @@ pub struct HostConfig {
     /// How fast progress of one call may go to this host; where it must wait, the last one wins
     /// (F37).
     pub progress_pace: ProgressPace,
+    /// Log messages of upstreams that this host is sent in a second (`host.log_rate`).
+    pub log_rate: usize,
     /// The transport is stdio or the shim: batches before the handshake count as 2025-03-26, a
     /// caller that declared nothing as 2024-11-05 (H-26, H-27).
     pub over_stdio: bool,
@@ -120,6 +122,7 @@ pub struct HostSession {
     untold: Vec<HostNote>,
     /// What `logging/setLevel` said (H-42).
     log_level: Option<LogLevel>,
+    log_share: notes::LogShare,
     stage: Stage,
     last_key: u64,
     calls: HashMap<CallKey, Open>,
@@ -180,6 +183,7 @@ impl HostSession {
             assumed: None,
             untold: Vec::new(),
             log_level: None,
+            log_share: notes::LogShare::default(),
             stage: Stage::Unknown,
             last_key: 0,
             calls: HashMap::new(),
@@ -356,7 +360,7 @@ impl HostSession {
     fn spell(&self, revision: Revision, method: &Method, outcome: Outcome) -> Outcome {
         match outcome {
             Ok(result) => Ok(edge::downgrade_result(revision, method, &result, &self.config.info)),
-            Err(error) => Err(edge::downgrade_error(revision, method, &error)),
+            Err(error) => Err(edge::downgrade_error(revision, &error)),
         }
     }
 

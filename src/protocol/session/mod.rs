@@ -11,6 +11,7 @@
 
 pub mod backoff;
 pub mod host;
+pub mod listen;
 pub mod pending;
 pub mod probe;
 pub mod reconnect;

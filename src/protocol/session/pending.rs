@@ -15,15 +15,18 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::timers::{CALL_TOTAL, Timer, after};
-use super::{Answer, Closed, Limit, Outcome};
+use super::{Answer, Closed, Limit, LogLevel, Outcome};
 use crate::protocol::edge;
 use crate::protocol::jsonrpc::{Id, Incoming, Message, Method, RawJson, parse_noting, scan};
+use crate::protocol::model::logging::LogMessage;
 use crate::protocol::revision::Revision;
 
 /// Where the news of one call go. Implemented by the actors' layer; must never block.
 pub trait CallSink: Send + 'static {
     /// Progress parameters as the upstream sent them.
     fn progress(&mut self, params: RawJson);
+    /// A log message of at least the level that was wanted.
+    fn log(&mut self, message: LogMessage);
     /// The one outcome. A call that its caller cancelled has none: its sink is dropped.
     fn done(self, answer: Answer);
 }
@@ -35,6 +38,16 @@ pub struct CallLimits {
     pub idle: Duration,
     /// Longest time in all (`call.total_timeout`).
     pub total: Duration,
+}
+
+/// What a call wants to hear of its server's log (H-42).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogWant {
+    /// The least level.
+    pub level: LogLevel,
+    /// Who made the call: of several calls of one host, one hears a message that names none. A
+    /// caller without a connection of its own has none, and hears for each of its calls.
+    pub host: Option<u64>,
 }
 
 /// What became of a frame.
@@ -52,6 +65,7 @@ pub(super) struct Entry<S> {
     pub sink: S,
     pub limits: CallLimits,
     pub wants_progress: bool,
+    pub log: Option<LogWant>,
     pub started: Instant,
     pub last_activity: Instant,
     /// Which frame of the link carries it (the first is 1); `None` while it is held.
@@ -116,13 +130,19 @@ impl<S: CallSink> Pending<S> {
 
     /// Delivers a frame to the call it answers or reports on.
     pub fn resolve(&self, now: Instant, frame: Bytes) -> Resolved {
+        self.resolve_of(now, None, frame)
+    }
+
+    /// The same for a frame that came on the stream which answers call `about`: what names no call
+    /// is about that one.
+    pub fn resolve_of(&self, now: Instant, about: Option<u64>, frame: Bytes) -> Resolved {
         // Arrays are rare (one revision has them) and may hold anything: the session unpacks them.
         if scan::is_batch(&frame) {
             return Resolved::Other(frame);
         }
         match parse_noting(&frame) {
             // A frame that had to be repaired goes by the session, which warns (F09).
-            (Ok(Incoming::One(message)), false) if self.take_message(now, &message) => {
+            (Ok(Incoming::One(message)), false) if self.take_message(now, about, &message) => {
                 Resolved::Taken
             }
             _ => Resolved::Other(frame),
@@ -145,7 +165,7 @@ impl<S: CallSink> Pending<S> {
     }
 
     /// Whether `message` was for a call; then it has been delivered.
-    pub(super) fn take_message(&self, now: Instant, message: &Message) -> bool {
+    pub(super) fn take_message(&self, now: Instant, about: Option<u64>, message: &Message) -> bool {
         match message {
             Message::Response(response) => {
                 let Some(id) = response.id.as_ref().and_then(Id::as_u64) else {
@@ -159,6 +179,10 @@ impl<S: CallSink> Pending<S> {
                 }
                 // Also when nobody is concerned: made-up and late tokens end here (F37).
                 true
+            }
+            Message::Notification(note) if note.method.as_str() == "notifications/message" => {
+                let message = note.params.as_ref().and_then(LogMessage::read);
+                message.is_some_and(|message| self.log(now, about, &message))
             }
             _ => false,
         }
@@ -193,6 +217,36 @@ impl<S: CallSink> Pending<S> {
         entry.sink.progress(params.clone());
         table.last_activity = Some(now);
         table.last_heard = Some(now);
+    }
+
+    /// A log message: for the call on whose stream it came, else, where that cannot be known, for
+    /// one call of each host that has any on the wire. Whether it was about calls at all; then it
+    /// is nobody else's, also where none of them wants it.
+    fn log(&self, now: Instant, about: Option<u64>, message: &LogMessage) -> bool {
+        let mut table = self.lock();
+        table.last_heard = Some(now);
+        let mut sent: Vec<u64> = match about {
+            Some(id) => vec![id],
+            None => {
+                let sent = table.calls.iter().filter(|(_, entry)| entry.frame.is_some());
+                sent.map(|(id, _)| *id).collect()
+            }
+        };
+        // The newest call of a host is the likeliest.
+        sent.sort_unstable_by(|a, b| b.cmp(a));
+        let mut told = Vec::new();
+        for id in &sent {
+            let Some(entry) = table.calls.get_mut(id) else { continue };
+            if about.is_some() {
+                entry.last_activity = now;
+            }
+            let Some(want) = entry.log.filter(|want| message.level >= want.level) else { continue };
+            if want.host.is_none() || !told.contains(&want.host) {
+                told.push(want.host);
+                entry.sink.log(message.clone());
+            }
+        }
+        !sent.is_empty()
     }
 
     /// The opening has settled.

@@ -16,6 +16,7 @@ use super::upstream::{
 use super::*;
 use crate::protocol::Notice;
 use crate::protocol::jsonrpc::Code;
+use crate::protocol::model::logging::LogMessage;
 
 #[test]
 fn limits_read_as_people_write_them() {
@@ -41,6 +42,8 @@ impl CallSink for Sink {
     fn progress(&mut self, params: RawJson) {
         self.log.lock().unwrap().push((self.id, Err(params)));
     }
+
+    fn log(&mut self, _message: LogMessage) {}
 
     fn done(self, answer: Answer) {
         self.log.lock().unwrap().push((self.id, Ok(answer)));
@@ -71,6 +74,7 @@ impl Pair {
             list: wait,
             list_max_pages: 10,
             list_max_items: 100,
+            listen_reopen: Duration::from_secs(1),
             version_attempts: 2,
             ping: wait,
         };
@@ -91,6 +95,7 @@ impl Pair {
             instructions: "be brief".into(),
             max_in_flight: 10,
             progress_pace: ProgressPace::FREE,
+            log_rate: 100,
             over_stdio: true,
         };
         let mut pair = Self {
@@ -161,7 +166,7 @@ impl Pair {
         let limits = CallLimits { idle: Duration::from_mins(1), total: Duration::from_mins(10) };
         let sink = Sink { id, log: Arc::clone(&self.log) };
         let (method, params) = (Method::known(method), raw(params));
-        let call = Call { id, method, params, wants_progress, limits, sink };
+        let call = Call { id, method, params, wants_progress, log: None, limits, sink };
         self.upstream.start_call(self.now, call);
         self.pump();
         id

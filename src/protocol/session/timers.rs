@@ -37,6 +37,8 @@ timers! {
     /// was armed; activity since may have moved it, so that firing early is normal and costs one
     /// scan. The total limit of a call is the other setting behind it.
     Calls = "call.idle_timeout";
+    /// The rest of a listen stream that has ended (U-43).
+    ListenReopen = "upstream.listen_reopen_delay";
     /// The end of a rest, after which an event stream is opened again (U-39).
     Reconnect = "upstream.sse_reconnect_delay";
     /// A look at event streams whose request may be answered.
@@ -76,6 +78,11 @@ impl Timers {
             Some((_, old)) => *old = at.min(*old),
             None => self.armed.push((timer, at)),
         }
+    }
+
+    /// Whether `timer` is armed.
+    pub fn is_set(&self, timer: Timer) -> bool {
+        self.armed.iter().any(|(armed, _)| *armed == timer)
     }
 
     /// Disarms `timer`.

@@ -4,9 +4,10 @@
 //! A modern host hears of changes and updates on its own `subscriptions/listen` stream alone, which
 //! is not this connection's business.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{HostOutput, HostSession, OK, PostId};
+use crate::protocol::Notice;
 use crate::protocol::edge;
 use crate::protocol::jsonrpc::{Method, Notification, RawJson};
 use crate::protocol::session::upstream::ListKind;
@@ -33,11 +34,34 @@ pub enum HostNote {
     },
 }
 
+/// How many log messages went out in this second.
+#[derive(Debug, Default)]
+pub(super) struct LogShare {
+    since: Option<Instant>,
+    used: usize,
+    /// It was said once that some are dropped.
+    told: bool,
+}
+
+impl LogShare {
+    /// Whether one more may go out.
+    fn take(&mut self, now: Instant, rate: usize) -> bool {
+        let second = Duration::new(1, 0);
+        if self.since.is_none_or(|since| now.saturating_duration_since(since) >= second) {
+            self.since = Some(now);
+            self.used = 0;
+        }
+        let may = self.used < rate;
+        self.used += usize::from(may);
+        may
+    }
+}
+
 impl HostSession {
     /// Something to tell the host, as far as it may be told.
-    pub fn host_note(&mut self, _now: Instant, note: HostNote) {
+    pub fn host_note(&mut self, now: Instant, note: HostNote) {
         if let HostNote::Log { level, params, about } = note {
-            self.log(level, &params, about);
+            self.log(now, level, &params, about);
         } else if self.may_be_told(&note) {
             // 2025-11-25 lifecycle page: before `initialized` there are only pings and log messages.
             if self.handshake.as_ref().is_some_and(|handshake| handshake.initialized) {
@@ -89,16 +113,28 @@ impl HostSession {
 
     /// H-41, H-42: a modern request hears what it asked for itself and nothing after its answer; a
     /// legacy host hears what `logging/setLevel` let through, which may be before `initialized`.
-    fn log(&mut self, level: LogLevel, params: &RawJson, about: Option<CallKey>) {
+    fn log(&mut self, now: Instant, level: LogLevel, params: &RawJson, about: Option<CallKey>) {
         let open = about.and_then(|key| self.calls.get(&key));
         let wanted = match open {
             Some(open) if open.revision.is_modern() => open.log_level,
             None if self.is_only_modern() => None,
             _ => self.log_level,
         };
-        if wanted.is_some_and(|wanted| level >= wanted) {
-            let (params, post) = (edge::downgrade_log(params), open.and_then(|open| open.to.post));
+        let post = open.and_then(|open| open.to.post);
+        if wanted.is_none_or(|wanted| level < wanted) {
+            return;
+        }
+        if self.log_share.take(now, self.config.log_rate) {
+            let params = edge::downgrade_log(params);
             self.outputs.push_back(notification("notifications/message", Some(params), post));
+        } else if !self.log_share.told {
+            self.log_share.told = true;
+            let text = format!(
+                "servers log more than {} messages in a second; this host is not sent the rest \
+                 (setting host.log_rate)",
+                self.config.log_rate
+            );
+            self.outputs.push_back(HostOutput::Notice(Notice::host(text)));
         }
     }
 }

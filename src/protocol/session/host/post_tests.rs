@@ -20,6 +20,7 @@ fn session() -> HostSession {
         instructions: String::new(),
         max_in_flight: 8,
         progress_pace: ProgressPace::FREE,
+        log_rate: 100,
         over_stdio: false,
     }))
 }

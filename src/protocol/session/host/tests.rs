@@ -23,6 +23,7 @@ fn config() -> HostConfig {
         instructions: "short".to_owned(),
         max_in_flight: 3,
         progress_pace: ProgressPace { interval: Duration::from_millis(100), burst: 1 },
+        log_rate: 100,
         over_stdio: true,
     }
 }
@@ -702,4 +703,20 @@ fn r11_changes_and_updates_reach_initialised_legacy_hosts() {
     modern_host.ask(&modern("1", "server/discover", ""));
     modern_host.note(HostNote::Changed(ListKind::Tools));
     assert!(modern_host.drain().is_empty(), "it hears of them on its listen stream");
+}
+
+/// H-42: a flood of messages is cut off, and that is said once.
+#[test]
+fn h42_floods_of_messages_are_bounded() {
+    let mut host = Host::with(HostConfig { log_rate: 3, ..config() });
+    host.shake("2025-06-18");
+    host.ask(r#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"debug"}}"#);
+    for sent in [3, 3] {
+        for _ in 0..10 {
+            host.note(log(LogLevel::Info, None));
+        }
+        assert_eq!(host.drain().len(), sent);
+        assert_eq!(host.notices.len(), 1);
+        host.now += Duration::from_secs(1);
+    }
 }

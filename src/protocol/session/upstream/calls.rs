@@ -9,19 +9,23 @@ use crate::protocol::edge::{self, keys};
 use crate::protocol::jsonrpc::{
     Id, Message, Method, Notification, RawJson, Request, salvage_cut_id, scan,
 };
-use crate::protocol::session::pending::{CallSink, Entry, Struck};
+use crate::protocol::session::pending::{CallSink, Entry, LogWant, Struck};
 use crate::protocol::session::timers::{Timer, after};
-use crate::protocol::session::{Answer, Limit};
+use crate::protocol::session::{Answer, Limit, LogLevel};
 use bytes::Bytes;
 use serde::Serialize;
 
 /// What the session keeps about calls beside [`super::Pending`].
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    /// Calls that came before the opening settled, in order.
+    /// Calls that came before the opening settled, or before the list of tools that they need.
     pub held: Vec<Held>,
     /// The `_meta` members that every request to a modern upstream carries; none for a legacy one.
     pub envelope: Vec<(&'static str, RawJson)>,
+    /// The upstream declared `logging`.
+    pub logs: bool,
+    /// The level that a legacy upstream was given last.
+    log_level: Option<LogLevel>,
     /// When the liveness check under way was sent.
     checked_at: Option<Instant>,
 }
@@ -30,10 +34,12 @@ pub(super) struct Calls {
 #[derive(Debug)]
 pub(super) struct Held {
     id: u64,
-    method: Method,
+    pub method: Method,
     params: RawJson,
     wants_progress: bool,
-    /// It has met the end of a session once and is not sent a third time (U-40).
+    log: Option<LogWant>,
+    /// It was sent in vain once, to the end of a session or with headers that no longer fit, and is
+    /// not sent a third time (U-26, U-40).
     pub last: bool,
 }
 
@@ -51,23 +57,28 @@ impl<S: CallSink> UpstreamSession<S> {
             call.sink.done(Answer::Lost { written: false, why: why.clone() });
             return;
         }
-        let Call { id, method, params, wants_progress, limits, sink } = call;
+        let Call { id, method, params, wants_progress, log, limits, sink } = call;
         let idle = after(now, limits.idle);
         let total = after(now, limits.total);
         self.timers.set_earlier(Timer::Calls, idle);
         self.timers.set_earlier(Timer::Calls, total);
-        let open = self.revision().is_some();
+        let open = self.revision().is_some() && !self.waits_for_marks(now, &method);
+        // Before the call's own place among the frames is known.
+        if open {
+            self.set_level(log);
+        }
         let entry = Entry {
             method: method.clone(),
             sink,
             limits,
             wants_progress,
+            log,
             started: now,
             last_activity: now,
             frame: open.then_some(self.out.frames + 1),
         };
         self.pending.insert(id, entry);
-        let held = Held { id, method, params, wants_progress, last: false };
+        let held = Held { id, method, params, wants_progress, log, last: false };
         if open {
             self.send_call(held);
         } else {
@@ -75,9 +86,17 @@ impl<S: CallSink> UpstreamSession<S> {
         }
     }
 
-    /// The opening has settled: what was held goes out in the order it came.
+    /// What was held goes out in the order it came, but for what must wait longer.
     pub(super) fn send_held(&mut self, now: Instant) {
+        if self.revision().is_none() {
+            return;
+        }
         for held in std::mem::take(&mut self.calls.held) {
+            if self.waits_for_marks(now, &held.method) {
+                self.calls.held.push(held);
+                continue;
+            }
+            self.set_level(held.log);
             // A call that expired while it was held is gone from the table.
             if self.pending.mark_sent(now, held.id, self.out.frames + 1) {
                 self.send_call(held);
@@ -85,26 +104,50 @@ impl<S: CallSink> UpstreamSession<S> {
         }
     }
 
+    /// A legacy upstream has one level for all callers: the most talkative that any of them has
+    /// wanted yet; each hears only what it wants itself. A modern one is asked by each request, and
+    /// one that did not declare logging not at all (U-32).
+    fn set_level(&mut self, log: Option<LogWant>) {
+        let legacy = self.revision().is_some_and(|revision| !revision.is_modern());
+        let Some(want) = log.filter(|_| legacy && self.calls.logs) else { return };
+        if self.calls.log_level.is_some_and(|set| set <= want.level) {
+            return;
+        }
+        self.calls.log_level = Some(want.level);
+        let params = serde_json::json!({ "level": want.level.as_str() });
+        self.ask(Asked::SetLevel, "logging/setLevel", Some(RawJson::write(&params)));
+    }
+
     /// Writes one call, spelled for the upstream's revision. The progress token is our own id, so
     /// that tokens of different hosts cannot meet (F15, F37).
     fn send_call(&mut self, held: Held) {
         let Some(revision) = self.revision() else { return };
-        let Held { id, method, params, wants_progress, last } = &held;
+        let Held { id, method, params, wants_progress, log, last } = &held;
         let (id, last) = (*id, *last);
-        let with_token;
-        let meta = if *wants_progress {
-            let token = (keys::PROGRESS_TOKEN, RawJson::write(&id));
-            with_token = std::iter::once(token)
-                .chain(self.calls.envelope.iter().cloned())
-                .collect::<Vec<_>>();
-            with_token.as_slice()
+        let more = match self.marked_headers(method, params) {
+            Ok(more) => more,
+            Err(error) => {
+                if let Some(entry) = self.pending.remove(id) {
+                    entry.sink.done(Answer::Error(error));
+                }
+                return;
+            }
+        };
+        let level = log.filter(|_| revision.is_modern() && self.calls.logs);
+        let own;
+        let meta = if *wants_progress || level.is_some() {
+            let token = wants_progress.then(|| (keys::PROGRESS_TOKEN, RawJson::write(&id)));
+            let level = level.map(|want| (keys::LOG_LEVEL, RawJson::write(want.level.as_str())));
+            let envelope = self.calls.envelope.iter().cloned();
+            own = token.into_iter().chain(envelope).chain(level).collect::<Vec<_>>();
+            own.as_slice()
         } else {
             self.calls.envelope.as_slice()
         };
         let params = Some(edge::downgrade_params(revision, method, params, meta));
         let request = Request { id: Id::number(id), method: method.clone(), params };
         let kept = if last { Kept::Nothing } else { Kept::Call(held) };
-        self.send_request(id, request, kept);
+        self.send_request_with(id, request, kept, more);
     }
 
     /// The caller gave up: forgets the call, whose sink is dropped, and tells the upstream as its

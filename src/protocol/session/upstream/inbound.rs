@@ -13,6 +13,7 @@ use crate::protocol::jsonrpc::{
     Code, Id, Incoming, Malformed, Message, Notification, RawJson, Request, Response, RpcError,
     parse, parse_noting, scan,
 };
+use crate::protocol::model::logging::LogMessage;
 use crate::protocol::session::pending::CallSink;
 use crate::protocol::session::{Answer, Outcome};
 
@@ -74,7 +75,8 @@ impl<S: CallSink> UpstreamSession<S> {
         }
         match parsed {
             // The reader has tried all others on the calls in flight.
-            Ok(Incoming::One(message)) if repaired && self.pending.take_message(now, &message) => {}
+            Ok(Incoming::One(message))
+                if repaired && self.pending.take_message(now, None, &message) => {}
             Ok(Incoming::One(message)) => self.message(now, &message),
             Ok(Incoming::Batch(parts)) => self.batch(now, &parts, frame),
             Err(error) => self.malformed(now, &error, frame),
@@ -100,7 +102,7 @@ impl<S: CallSink> UpstreamSession<S> {
         }
         for part in parts {
             match part {
-                Ok(message) if self.pending.take_message(now, message) => {}
+                Ok(message) if self.pending.take_message(now, None, message) => {}
                 Ok(message) => self.message(now, message),
                 Err(_) => self.noise_seen(Oddity::NotAMessage, frame),
             }
@@ -206,13 +208,25 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     fn notification(&mut self, now: Instant, note: &Notification) {
+        if !self.is_of_open_stream(note.params.as_ref()) {
+            return;
+        }
         match note.method.as_str() {
+            "notifications/subscriptions/acknowledged" => {
+                self.listen_acknowledged(now, note.params.as_ref());
+            }
+            "notifications/cancelled" => self.listen_cancelled(now, note.params.as_ref()),
+            "notifications/resources/updated" => self.resource_updated(note.params.as_ref()),
             "notifications/tools/list_changed" => self.list_changed(now, ListKind::Tools),
             "notifications/resources/list_changed" => self.list_changed(now, ListKind::Resources),
             "notifications/prompts/list_changed" => self.list_changed(now, ListKind::Prompts),
             "notifications/message" => {
-                let params = note.params.clone().unwrap_or_else(RawJson::empty_object);
-                self.out.event(UpstreamEvent::Log(params));
+                // 2026-07-28 logging page: its messages belong to a request, and none is here.
+                let legacy = self.revision().is_some_and(|revision| !revision.is_modern());
+                let message = note.params.as_ref().and_then(LogMessage::read);
+                if let Some(message) = message.filter(|_| legacy) {
+                    self.out.event(UpstreamEvent::Log(message));
+                }
             }
             // Of no concern here, or not yet; a notification is never answered.
             _ => {}
@@ -234,7 +248,7 @@ impl<S: CallSink> UpstreamSession<S> {
         self.tell(Oddity::GluedNoise, || {
             format!("the server prints before its messages, on one line: {}", sample(frame))
         });
-        if !self.pending.take_message(now, &message) {
+        if !self.pending.take_message(now, None, &message) {
             self.message(now, &message);
         }
     }

@@ -10,6 +10,7 @@ mod calls;
 mod exchange;
 mod http;
 mod inbound;
+mod listen;
 mod listing;
 mod opening;
 mod types;
@@ -56,6 +57,10 @@ enum Asked {
     Initialize,
     ListPage(ListKind),
     Alive,
+    SetLevel,
+    Listen,
+    Subscribe,
+    Unsubscribe,
 }
 
 /// See the module.
@@ -71,6 +76,7 @@ pub struct UpstreamSession<S> {
     opening: opening::Opening,
     calls: calls::Calls,
     lists: listing::Lists,
+    listening: listen::Listening,
     inbound: inbound::Inbound,
     /// Set where the upstream is reached over Streamable HTTP.
     http: Option<Box<http::Http>>,
@@ -117,6 +123,7 @@ impl<S: CallSink> UpstreamSession<S> {
             asked: Vec::new(),
             calls: calls::Calls::default(),
             lists: listing::Lists::default(),
+            listening: listen::Listening::default(),
             inbound: inbound::Inbound::default(),
         }
     }
@@ -140,6 +147,7 @@ impl<S: CallSink> UpstreamSession<S> {
                 Timer::List => self.lists_over(now),
                 Timer::Ping => self.ping_over(),
                 Timer::Calls => self.expire_calls(now),
+                Timer::ListenReopen => self.listen_due(),
                 Timer::Reconnect => self.reconnect_due(now),
                 Timer::Streams => self.streams_due(now),
                 // The shim's.
@@ -167,11 +175,12 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     /// Sends a request of our own. A modern one is to carry its envelope in `params` already.
-    fn ask(&mut self, what: Asked, method: &'static str, params: Option<RawJson>) {
+    fn ask(&mut self, what: Asked, method: &'static str, params: Option<RawJson>) -> u64 {
         let id = self.pending.take_id();
         self.asked.push((id, what));
         let request = Request { id: Id::number(id), method: Method::known(method), params };
         self.send_request(id, request.clone(), http::Kept::Own(request));
+        id
     }
 
     /// Whether a request for `what` has no answer yet.
@@ -194,6 +203,12 @@ impl<S: CallSink> UpstreamSession<S> {
             Asked::Discover => self.discover_answered(now, outcome),
             Asked::Initialize => self.initialize_answered(now, outcome),
             Asked::ListPage(kind) => self.page_answered(now, kind, outcome),
+            // One that refuses goes on logging as it likes; what is not wanted is not relayed.
+            Asked::SetLevel => {}
+            Asked::Listen => self.listen_answered(now, id, outcome),
+            Asked::Subscribe => self.subscribe_answered(id, outcome),
+            // Whatever it says: its updates are not passed on any more.
+            Asked::Unsubscribe => {}
             // Also an error is a sign of life (P-13).
             Asked::Alive => self.timers.clear(Timer::Ping),
         }
@@ -206,6 +221,7 @@ impl<S: CallSink> UpstreamSession<S> {
         self.timers.clear_all();
         self.asked.clear();
         self.calls.held.clear();
+        self.listening_ended();
         self.lists_ended(&why);
         self.phase = Phase::Ended(why);
     }

@@ -418,6 +418,9 @@ impl<S: CallSink> UpstreamSession<S> {
             }));
         }
         self.lists.declare(&settled.capabilities);
+        self.listening.declare(&settled.capabilities);
+        let logging = settled.capabilities.member("logging");
+        self.calls.logs = logging.is_some_and(|declared| !declared.is_null());
         let renewed = self.http.as_mut().is_some_and(|http| std::mem::take(&mut http.renewing));
         let event = if renewed { UpstreamEvent::Renewed } else { UpstreamEvent::Settled };
         self.out.event(event(settled));
@@ -425,6 +428,7 @@ impl<S: CallSink> UpstreamSession<S> {
         self.send_held(now);
         self.send_own_held();
         self.start_wanted_lists(now);
+        self.follow_wanted();
         self.open_standalone();
     }
 

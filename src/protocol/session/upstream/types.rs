@@ -7,10 +7,11 @@ use bytes::Bytes;
 use super::exchange::{Exchange, HttpConfig, HttpFailure};
 use crate::protocol::Notice;
 use crate::protocol::era_record::{EraRecord, EraSource};
-use crate::protocol::jsonrpc::{Method, RawJson};
+use crate::protocol::jsonrpc::{Method, RawJson, RpcError};
+use crate::protocol::model::logging::LogMessage;
 use crate::protocol::revision::Revision;
 use crate::protocol::session::Limit;
-use crate::protocol::session::pending::CallLimits;
+use crate::protocol::session::pending::{CallLimits, LogWant};
 use crate::protocol::session::probe::Preference;
 
 /// What a connection is opened with.
@@ -48,6 +49,9 @@ pub struct OpeningTimings {
     pub list_max_items: usize,
     /// How often each version is offered after -32022 (`upstream.version_attempts`, U-14).
     pub version_attempts: u32,
+    /// The rest before a listen stream that has ended is opened again
+    /// (`upstream.listen_reopen_delay`, U-43).
+    pub listen_reopen: Duration,
     /// How long after the idle limit of a call the wedge check waits for an answer
     /// (`upstream.ping_timeout`, P-13).
     pub ping: Duration,
@@ -64,6 +68,8 @@ pub struct Call<S> {
     pub params: RawJson,
     /// Whether progress is wanted; only then is a token sent (F37).
     pub wants_progress: bool,
+    /// What its caller wants to hear of the log.
+    pub log: Option<LogWant>,
     /// Its limits.
     pub limits: CallLimits,
     /// Where its news go.
@@ -249,8 +255,21 @@ pub enum UpstreamEvent {
     /// The upstream says that a list changed; the session reads it again by itself, single flight.
     /// Resources stand for their templates, too, which have no notification of their own.
     Changed(ListKind),
-    /// The upstream logged a line by `notifications/message`; raw parameters.
-    Log(RawJson),
+    /// A legacy upstream logged something while no call was on the wire.
+    Log(LogMessage),
+    /// Whether it tells of a resource from now on, for each one that is new in
+    /// [`super::UpstreamSession::watch`]; once more where that changes.
+    Watched {
+        /// Which.
+        uri: String,
+        /// What it said.
+        outcome: Result<(), RpcError>,
+    },
+    /// A resource has changed; it may be one below one that is watched.
+    Updated {
+        /// Which.
+        uri: String,
+    },
     /// A line on its standard output that is no message, for its log (F04); the head of it.
     Noise(String),
     /// It did not answer a liveness check within its limit (P-13): restart it.

@@ -8,7 +8,7 @@ use http::StatusCode;
 use super::super::exchange::{ExchangeEnd, HttpFailure};
 use super::super::inbound::unusable;
 use super::super::{Asked, OpenError, UpstreamOutput, UpstreamSession};
-use super::{Live, What};
+use super::{Kept, Live, What};
 use crate::protocol::jsonrpc::{
     Code, Incoming, Message, Object, RawJson, Response, RpcError, parse,
 };
@@ -151,6 +151,11 @@ impl<S: CallSink> UpstreamSession<S> {
             Some(error) if !failure.is_auth() => Err(error.clone()),
             _ => Err(failed(&failure)),
         });
+        if let Kept::Call(call) = live.kept
+            && self.retry_marked(now, id, &outcome, call)
+        {
+            return;
+        }
         self.deliver(now, id, &outcome);
     }
 

@@ -8,6 +8,7 @@
 //! up, U-40).
 
 mod ends;
+mod marks;
 mod news;
 mod renew;
 
@@ -46,6 +47,8 @@ pub(super) struct Http {
     resting: Vec<(Instant, Live)>,
     /// Requests that the server accepted with a status that promises no answer.
     accepted: HashSet<u64>,
+    /// Which arguments of which tools are repeated in headers.
+    marks: marks::Marks,
     /// The handshake is through but for the server's word on `notifications/initialized`.
     greeting: Option<Greeting>,
     /// A session is opened anew: calls are known, the era is.
@@ -113,6 +116,7 @@ impl Http {
             live: HashMap::new(),
             resting: Vec::new(),
             accepted: HashSet::new(),
+            marks: None,
             greeting: None,
             renewing: false,
             held: Vec::new(),
@@ -173,7 +177,7 @@ impl Http {
         }
     }
 
-    fn post(&mut self, out: &mut Outbox, message: &Message, live: Live) {
+    fn post(&mut self, out: &mut Outbox, message: &Message, live: Live, more: HeaderMap) {
         let mut headers = match (self.speaking, message) {
             (None, _) => HeaderMap::new(),
             (Some(revision), Message::Request(Request { method, params, .. })) => {
@@ -184,6 +188,7 @@ impl Http {
             }
             (Some(revision), Message::Response(_)) => response_headers(revision),
         };
+        headers.extend(more);
         self.add_session(&mut headers);
         let (tag, body) = (self.tag(), message.to_frame());
         self.live.insert(tag, live);
@@ -247,7 +252,7 @@ impl<S: CallSink> UpstreamSession<S> {
             None => self.out.send(message),
             Some(http) => {
                 let live = http.live(What::Note, Kept::Nothing);
-                http.post(&mut self.out, message, live);
+                http.post(&mut self.out, message, live, HeaderMap::new());
             }
         }
     }
@@ -255,11 +260,22 @@ impl<S: CallSink> UpstreamSession<S> {
     /// Puts a request on the wire, one of a caller or of our own. `kept` is what makes it again where
     /// the server never looked at it.
     pub(super) fn send_request(&mut self, id: u64, request: Request, kept: Kept) {
+        self.send_request_with(id, request, kept, HeaderMap::new());
+    }
+
+    /// The same with `more` headers, where there are any at all.
+    pub(super) fn send_request_with(
+        &mut self,
+        id: u64,
+        request: Request,
+        kept: Kept,
+        more: HeaderMap,
+    ) {
         match &mut self.http {
             None => self.out.send(&Message::Request(request)),
             Some(http) => {
                 let live = http.live(What::Request(id), kept);
-                http.post(&mut self.out, &Message::Request(request), live);
+                http.post(&mut self.out, &Message::Request(request), live, more);
             }
         }
     }
@@ -302,7 +318,7 @@ impl<S: CallSink> UpstreamSession<S> {
         http.speaking = Some(revision);
         http.greeting = Some(Greeting { revision, info, result: result.clone() });
         let live = http.live(What::Greeting, Kept::Nothing);
-        http.post(&mut self.out, note, live);
+        http.post(&mut self.out, note, live, HeaderMap::new());
     }
 
     /// The session is open: opens the standalone stream where the revision has one (U-38).

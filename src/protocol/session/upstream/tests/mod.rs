@@ -4,7 +4,9 @@
 mod calls;
 mod http;
 mod inbound;
+mod listen;
 mod listing;
+mod logging;
 mod opening;
 mod random;
 
@@ -16,14 +18,16 @@ use serde_json::Value;
 
 use super::*;
 use crate::protocol::era_record::EraRecord;
+use crate::protocol::model::logging::LogMessage;
 use crate::protocol::session::Answer;
-use crate::protocol::session::pending::{CallLimits, Resolved};
+use crate::protocol::session::pending::{CallLimits, LogWant, Resolved};
 use crate::protocol::session::probe::Preference;
 
 /// What a call's sink heard.
 #[derive(Debug, Clone)]
 enum News {
     Progress(String),
+    Log(String),
     Done(Answer),
 }
 
@@ -35,6 +39,11 @@ struct Sink {
 impl CallSink for Sink {
     fn progress(&mut self, params: RawJson) {
         self.log.lock().unwrap().push((self.id, News::Progress(params.as_str().to_owned())));
+    }
+
+    fn log(&mut self, message: LogMessage) {
+        let text = message.params.as_str().to_owned();
+        self.log.lock().unwrap().push((self.id, News::Log(text)));
     }
 
     fn done(self, answer: Answer) {
@@ -63,6 +72,7 @@ fn config(preference: Preference) -> UpstreamConfig {
             list: seconds(20),
             list_max_pages: 5,
             list_max_items: 100,
+            listen_reopen: Duration::from_secs(1),
             version_attempts: 2,
             ping: seconds(5),
         },
@@ -98,6 +108,8 @@ struct Rig {
     dropped: Vec<u64>,
     calls: Vec<u64>,
     cancelled: Vec<u64>,
+    /// What the next calls want to hear of the log.
+    log_want: Option<LogWant>,
 }
 
 impl Rig {
@@ -119,6 +131,7 @@ impl Rig {
             dropped: Vec::new(),
             calls: Vec::new(),
             cancelled: Vec::new(),
+            log_want: None,
         };
         rig.session.open(now);
         rig.drain();
@@ -134,14 +147,14 @@ impl Rig {
             let id = rig.last_id("server/discover");
             rig.says(&format!(
                 r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete",
-                "supportedVersions":["{text}"],"capabilities":{{"tools":{{}}}}}}}}"#
+                "supportedVersions":["{text}"],"capabilities":{{"tools":{{}},"logging":{{}}}}}}}}"#
             ));
         } else {
             rig = Self::new(config(Preference::ForceInitialize));
             let id = rig.last_id("initialize");
             rig.says(&format!(
                 r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"{text}",
-                "capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#
+                "capabilities":{{"tools":{{}},"logging":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#
             ));
         }
         assert_eq!(rig.settled_as().revision, revision);
@@ -207,6 +220,7 @@ impl Rig {
             method: Method::known("tools/call"),
             params: raw(r#"{"name":"t","arguments":{"n":1e2}}"#),
             wants_progress,
+            log: self.log_want,
             limits,
             sink: Sink { id, log: Arc::clone(&self.log) },
         };

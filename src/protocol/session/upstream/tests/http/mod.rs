@@ -1,6 +1,7 @@
 //! The session over HTTP against scripted exchanges.
 
 mod calls;
+mod marks;
 mod opening;
 mod streams;
 
@@ -103,6 +104,12 @@ impl Rig {
         self.http_answers(exchange, None, &format!(r#""result":{result}"#));
     }
 
+    /// Answers the last `tools/list`.
+    fn lists_tools(&mut self, tools: &str) {
+        let result = format!(r#"{{"resultType":"complete","tools":{tools}}}"#);
+        self.http_result(&self.last_of("tools/list"), &result);
+    }
+
     /// 202.
     fn takes(&mut self, exchange: &Exchange) {
         self.head(exchange.tag, 202, None, false);
@@ -116,6 +123,10 @@ impl Rig {
         if revision.is_modern() {
             rig = Self::new(over_http(Preference::ForceDiscover));
             rig.http_result(&rig.last_of("server/discover"), DISCOVERED);
+            rig.session.read_list(rig.now, ListKind::Tools);
+            rig.drain();
+            rig.lists_tools("[]");
+            assert!(rig.list().unwrap().items.is_empty());
         } else {
             rig = Self::new(over_http(Preference::ForceInitialize));
             rig.initialize(revision.as_str(), Some("s1"));

@@ -46,13 +46,14 @@ fn u21_headers_of_a_modern_server() {
     let result = format!(r#""result":{DISCOVERED}"#);
     rig.http_answers(&discover, Some("s1"), &result);
     let call = rig.call();
+    rig.lists_tools("[]");
     let posted = rig.last_of("tools/call");
     assert_eq!(header(&posted, &NAME), Some("t"));
     assert_eq!(header(&posted, &METHOD), Some("tools/call"));
     assert_eq!(header(&posted, &SESSION_ID), None);
     rig.http_result(&posted, r#"{"resultType":"complete","content":[]}"#);
     assert!(matches!(rig.outcome(call), Answer::Complete(_)));
-    assert_eq!(rig.names(), ["server/discover", "tools/call"]);
+    assert_eq!(rig.names(), ["server/discover", "tools/list", "tools/call"]);
     assert!(rig.session.take_leave().is_none());
 }
 
@@ -179,9 +180,9 @@ fn u10_fall_forward_by_status() {
 /// U-41: both openings refused as by something that has no such endpoint.
 #[test]
 fn u41_bare_refusals_of_both_openings_lead_to_sse() {
-    use Preference::{ForceDiscover, ForceInitialize, PreferDiscover, PreferInitialize};
+    use Preference::{Follow, ForceDiscover, ForceInitialize, PreferDiscover, PreferInitialize};
     let legs = |preference| match preference {
-        PreferDiscover => vec!["server/discover", "initialize"],
+        PreferDiscover | Follow => vec!["server/discover", "initialize"],
         PreferInitialize => vec!["initialize", "server/discover"],
         ForceInitialize => vec!["initialize"],
         ForceDiscover => vec!["server/discover"],
