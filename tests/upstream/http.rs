@@ -1,6 +1,9 @@
 //! A daemon in front of a scripted HTTP upstream named `up`.
 
+use std::net::SocketAddr;
+
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
 use crate::setup;
 use crate::support::daemon::Daemon;
@@ -74,4 +77,14 @@ pub(crate) fn error(request: &Request, code: i64, message: &str) -> Value {
 /// A refusal with a JSON body.
 pub(crate) fn refusal(status: u16, body: &Value) -> Reply {
     Reply::json_status(status, body)
+}
+
+/// Ends a server, and waits until nobody listens there any more; its address.
+pub(crate) async fn end(server: ScriptedHttp) -> SocketAddr {
+    let addr = server.addr();
+    drop(server);
+    while TcpStream::connect(addr).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    addr
 }
