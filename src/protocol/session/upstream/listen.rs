@@ -219,7 +219,7 @@ impl<S: CallSink> UpstreamSession<S> {
 
     fn end_stream(&mut self, stream: &Stream, reason: &str) {
         self.asked.retain(|(id, _)| *id != stream.id);
-        self.send_cancelled(stream.id, reason);
+        self.withdraw(stream.id, reason);
     }
 
     /// Whether a notification may pass: what is tagged must name a stream that is open, which the
