@@ -7,6 +7,7 @@ use mcpx::actors::upstreams::Caller;
 use mcpx::protocol::revision::Era;
 use mcpx::protocol::session::Answer;
 use mcpx::protocol::session::probe::Preference;
+use mcpx::protocol::session::upstream::ListKind;
 use mcpx::settings::{Scope, ServerDef};
 use serde_json::json;
 
@@ -84,7 +85,7 @@ async fn u18_each_era_has_a_session_of_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn p18_lists_open_no_legacy_lane() {
     let (stage, fake) = following("--era dual", |_| {}).await;
-    stage.upstreams.list_now(&legacy(nobody()), "up").await.unwrap();
+    stage.upstreams.list_now(&legacy(nobody()), "up", ListKind::Tools).await.unwrap();
     assert_eq!(lanes(&stage).await, [("shared", "2026-07-28".to_owned())]);
     assert_eq!(legacy_lane(&stage).await, "idle");
     pid(&stage, "up", legacy(nobody())).await;

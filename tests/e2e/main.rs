@@ -17,6 +17,8 @@ mod environment;
 mod first_run;
 mod follow;
 mod gap;
+mod http_door;
+mod http_limits;
 mod orphans;
 mod parity;
 mod pool;

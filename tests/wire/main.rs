@@ -29,6 +29,8 @@ mod logging;
 mod names;
 mod ping;
 mod progress;
+mod prompts;
+mod resources;
 mod results;
 mod tools;
 mod versioning;

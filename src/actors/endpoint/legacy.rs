@@ -31,24 +31,21 @@ impl Endpoint {
         let (reply, answered) = oneshot::channel();
         let post = self.next_post();
         let post_in = PostIn { id: post, incoming, said, accepts, reply };
-        let session = match session_id(headers) {
-            Some(id) => {
-                let session = self.context.hosts.session(id);
-                let post = HostMsg::Post { post: Box::new(post_in) };
-                // One that has just ended takes no message.
-                let Some(session) = session.filter(|session| session.cast(post).is_ok()) else {
-                    return answer::no_session(request);
-                };
-                Some(session)
-            }
-            None => {
-                let Some(id) = SessionId::draw() else {
-                    let text = "the system has no randomness for a session's id";
-                    return answer::refused(StatusCode::SERVICE_UNAVAILABLE, request, text);
-                };
-                self.context.hosts.open(Opening { id, post: post_in });
-                None
-            }
+        let session = if let Some(id) = session_id(headers) {
+            let session = self.context.hosts.session(id);
+            let post = HostMsg::Post { post: Box::new(post_in) };
+            // One that has just ended takes no message.
+            let Some(session) = session.filter(|session| session.cast(post).is_ok()) else {
+                return answer::no_session(request);
+            };
+            Some(session)
+        } else {
+            let Some(id) = SessionId::draw() else {
+                let text = "the system has no randomness for a session's id";
+                return answer::refused(StatusCode::SERVICE_UNAVAILABLE, request, text);
+            };
+            self.context.hosts.open(Opening { id, post: post_in });
+            None
         };
         match self.wait(answered, session.as_ref(), post).await {
             Some(out) => self.posted(out),
