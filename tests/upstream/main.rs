@@ -16,6 +16,7 @@ mod era_cache;
 mod framing;
 mod http;
 mod http_calls;
+mod http_marks;
 mod http_probe;
 mod http_sse;
 mod identity;
