@@ -24,6 +24,7 @@ use super::instance::connect::Children;
 use super::instance::keeper::Alive;
 use super::root::{self, End, Parts, RootHandle};
 use super::settings::{SettingsArgs, SettingsHandle};
+use super::subs::Subs;
 use super::support::task::{self, TaskGuard};
 use super::upstreams::UpstreamsHandle;
 use crate::protocol::jsonrpc::{Object, RawJson};
@@ -152,6 +153,7 @@ fn build(
         events: events.clone(),
         eras: eras.clone(),
         catalog: catalog.clone(),
+        subs: Subs::default(),
         alive: Alive::default(),
     };
     let upstreams = UpstreamsHandle::new(Arc::clone(settings), shop);

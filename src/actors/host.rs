@@ -68,8 +68,9 @@ pub(crate) enum HostMsg {
     Heard { key: CallKey, note: CallNote, credit: OwnedSemaphorePermit },
     /// Hosts: the lists that hosts see are others.
     ViewChanged { view: Views },
-    /// Hosts, the subscriptions, or a request's task: something that this host did not ask for now.
-    Note { note: HostNote },
+    /// The subscriptions: something that this host did not ask for now, with the credit that lets
+    /// the next of its kind come.
+    Note { note: HostNote, credit: OwnedSemaphorePermit },
     /// The timer: the session's deadline has come.
     DeadlineDue,
     /// Hosts: the daemon stops; finish what is open and leave.
@@ -170,7 +171,7 @@ impl Actor for Host {
                 drop(credit);
             }
             HostMsg::ViewChanged { view } => state.view_changed(view),
-            HostMsg::Note { note } => state.session.host_note(now, note),
+            HostMsg::Note { note, credit } => state.note(now, note, credit),
             HostMsg::DeadlineDue => {
                 state.timer.fired();
                 state.session.handle_timeout(now);
@@ -212,6 +213,9 @@ impl HostState {
         let Link { reader, sender, writer } = link;
         let reader = spawn_guarded(read(me.clone(), reader, settings.link.read_credits));
         let writer = spawn_guarded(write(me.clone(), writer));
+        let caller =
+            Caller { host: Some(id), project, label: Arc::from("unknown"), era: Era::Modern };
+        context.upstreams.subs().host_came(&caller, me.clone(), settings.call.log_queue);
         let returns = seen_view.is_some();
         let changed = seen_view.map(|seen| view.changed_since_text(&seen)).unwrap_or_default();
         let mut state = Self {
@@ -220,12 +224,7 @@ impl HostState {
             session: HostSession::new(config),
             sender: Some(sender),
             requests: HashMap::new(),
-            caller: Caller {
-                host: Some(id),
-                project,
-                label: Arc::from("unknown"),
-                era: Era::Modern,
-            },
+            caller,
             revision: String::new(),
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
             listed,
@@ -364,6 +363,14 @@ impl HostState {
             progress_queue: limits.progress_queue,
             log_queue: limits.log_queue,
         })
+    }
+
+    /// A host that does not read is told of an update when it does; log messages it has missed.
+    fn note(&mut self, now: Instant, note: HostNote, credit: OwnedSemaphorePermit) {
+        if self.waiting_for_room.is_none() || !matches!(note, HostNote::Log { .. }) {
+            self.session.host_note(now, note);
+            self.withheld.push(credit);
+        }
     }
 
     fn heard(&mut self, now: Instant, key: CallKey, note: CallNote) {

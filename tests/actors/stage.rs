@@ -138,6 +138,8 @@ impl Stage {
             events: events.clone(),
             eras: eras.clone(),
             catalog: catalog.clone(),
+            subs: mcpx::actors::subs::Subs::default(),
+            subs: mcpx::actors::subs::Subs::default(),
             alive: Alive::default(),
         };
         let upstreams = UpstreamsHandle::new(Arc::new(settings.clone()), shop);
