@@ -19,9 +19,11 @@ use super::control::http::ControlHttp;
 use super::era_cache::EraCacheHandle;
 use super::events::{Event, EventsHandle};
 use super::hosts::HostsHandle;
+use super::hosts::door::{self, DoorArgs, DoorHandle};
 use super::instance::Shop;
 use super::instance::connect::Children;
 use super::instance::keeper::Alive;
+use super::instance::spec::Surroundings;
 use super::root::{self, End, Parts, RootHandle};
 use super::settings::{SettingsArgs, SettingsHandle};
 use super::subs::Subs;
@@ -99,19 +101,27 @@ pub async fn run(mut args: DaemonArgs) -> Result<(), DaemonFailed> {
     // Not before all that can fail: whoever sees the socket counts on an answer.
     let listener = args.lock.bind()?;
     args.turn = None;
-    let (parts, capturing) = build(&args, &opened.store, ledger.clone(), started);
+    let (parts, around, capturing) = build(&args, &opened.store, ledger.clone(), started);
     if let Some((aside, why)) = &opened.set_aside {
         let text =
             format!("the store could not be read ({why}); it was kept as {}", aside.display());
         parts.events.emit(Event::new("daemon.warning", text));
     }
     let (stop, stopped) = watch::channel(false);
+    let door = DoorArgs { context: parts.context(), around, keys: args.places.state.join("keys") };
+    let door = door::run(door, stopped.clone());
     let serving = serve(listener, &parts, &settings, stopped);
     // Not before the parts run: one that reads the configuration anew is needed for SIGHUP.
     let obeyed = (parts.root.clone(), parts.settings.clone());
     let serving = async move {
         let _obeying = signals.obey(obeyed.0, obeyed.1);
-        serving.await
+        let door = task::spawn(door);
+        let served = serving.await;
+        if served.is_ok() {
+            // Asked to stop at the same time; its answers may take longer.
+            let _ = door.await;
+        }
+        served
     };
     for warning in &args.loaded.warnings {
         parts.events.emit(Event::new("daemon.warning", warning.to_string()));
@@ -136,19 +146,20 @@ fn build(
     store: &Arc<dyn Store>,
     ledger: Ledger,
     started: Instant,
-) -> (Parts, TaskGuard) {
+) -> (Parts, Arc<dyn Surroundings>, TaskGuard) {
     let settings = &args.loaded.settings;
     let state = &args.places.state;
     let events = EventsHandle::new(settings.daemon.events_ring);
     let (around, capture) =
         Environment::new(environment::own(), settings.process.login_env, settings.process.spawn);
+    let around: Arc<dyn Surroundings> = Arc::new(around);
     let capturing = task::spawn_guarded(capture);
     let eras = EraCacheHandle::new(state.join("upstream-eras.json"), events.clone());
     let catalog = CatalogHandle::new(Arc::clone(store), events.clone());
     let info = own_info();
     let shop = Shop {
         connect: Arc::new(Children { ledger: Some(ledger) }),
-        around: Arc::new(around),
+        around: Arc::clone(&around),
         info: info.clone(),
         events: events.clone(),
         eras: eras.clone(),
@@ -174,8 +185,9 @@ fn build(
         capabilities: own_capabilities(),
     });
     let (hosts, root) = (HostsHandle::default(), RootHandle::new());
-    let parts = Parts { settings, events, eras, catalog, upstreams, hosts, identity, root };
-    (parts, capturing)
+    let door = DoorHandle::default();
+    let parts = Parts { settings, events, eras, catalog, upstreams, hosts, door, identity, root };
+    (parts, around, capturing)
 }
 
 /// What mcpx calls itself, newest shape (H-23).
@@ -190,10 +202,16 @@ fn own_info() -> RawJson {
 
 /// What mcpx offers to hosts, newest shape; the edge takes out what a revision lacks.
 fn own_capabilities() -> RawJson {
-    let mut tools = Object::new();
-    tools.set("listChanged", RawJson::write(&true));
+    let mut changing = Object::new();
+    changing.set("listChanged", RawJson::write(&true));
+    let changing = changing.write();
     let mut capabilities = Object::new();
-    capabilities.set("tools", tools.write());
+    capabilities.set("tools", changing.clone());
+    let mut resources = Object::read_or_empty(Some(&changing));
+    resources.set("subscribe", RawJson::write(&true));
+    capabilities.set("resources", resources.write());
+    capabilities.set("prompts", changing);
+    capabilities.set("completions", RawJson::empty_object());
     // What upstreams log (H-42).
     capabilities.set("logging", RawJson::empty_object());
     capabilities.write()
@@ -210,9 +228,14 @@ fn serve(
     let limits = ListenLimits {
         connections: settings.daemon.control_connections,
         serve: ServeLimits {
+            section: "control",
+            head: None,
             body: settings.daemon.control_body,
             bodies: settings.daemon.control_bodies,
-            headers: settings.daemon.control_headers,
+            patience: settings.daemon.control_headers,
+            // Whoever pauses a pager on a stream of events finds it there again.
+            write: None,
+            linger: settings.daemon.close_grace,
             link: LinkLimits {
                 max_frame: settings.link.max_frame,
                 write_queue: settings.link.write_queue,
@@ -222,7 +245,7 @@ fn serve(
         accept_pause: settings.daemon.accept_pause,
         close_grace: settings.daemon.close_grace,
     };
-    listen(listener, handler, limits, socket::admit, stopped)
+    listen(listener, handler, limits, stopped)
 }
 
 /// SIGTERM and SIGINT end the daemon, SIGHUP makes it read its configuration again.

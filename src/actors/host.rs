@@ -1,9 +1,16 @@
-//! One host connection.
+//! One host connection: a shim's link, or a session over HTTP.
 //!
-//! Owns its [`HostSession`], the sending half of its link and the tasks of its open requests.
-//! Children: none; its reading, writing and request tasks end with it. Ends when the link does, or
-//! after a drain. Never restarted: the shim dials again. Never waits for a host or an upstream, and
-//! never looks at what a request means.
+//! Owns its [`HostSession`], the tasks of its open requests, and what leads to the host: the sending
+//! half of its link ([`link`]), or its answers and streams ([`streams`]). Children: none; its tasks end
+//! with it. Ends when the link or the session does, or after a drain. Never restarted: the shim dials
+//! again, a host over HTTP opens a new session. Never waits for a host or an upstream, and never
+//! looks at what a request means.
+
+mod link;
+mod over_http;
+pub(crate) mod sessions;
+pub(crate) mod streams;
+mod work;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,40 +20,57 @@ use std::time::Instant;
 use bytes::Bytes;
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
+use self::link::LinkWire;
+use self::over_http::Session;
+use self::sessions::{SessionId, Sessions};
+use self::streams::{HttpWire, PostIn};
+use self::work::{Report, run, run_with_progress};
 use super::dispatch::{self, Context, Listed, Repeats, Views};
 use super::events::Event;
-use super::support::progress::{self, CallNote, ProgressReceiver, Wants};
+use super::support::progress::{self, CallNote, Wants};
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
 use super::upstreams::{Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
-use crate::protocol::jsonrpc::{Code, RpcError};
-use crate::protocol::model::logging::LogMessage;
+use crate::protocol::http_rules::post::{Refusal, Said};
 use crate::protocol::revision::Era;
-use crate::protocol::session::host::{HostConfig, HostEvent, HostNote, HostOutput, HostSession};
-use crate::protocol::session::pending::LogWant;
+use crate::protocol::session::host::{
+    HostConfig, HostEvent, HostNote, HostOutput, HostSession, PostId,
+};
 use crate::protocol::session::upstream::ListKind;
 use crate::protocol::session::{CallKey, HostRequest, Outcome};
-use crate::transport::link::{Link, LinkEvent, LinkReader, LinkSender};
-use crate::transport::{LinkWriter, clock};
+use crate::transport::clock;
+use crate::transport::link::Link;
 
 /// What a host connection starts with.
 #[derive(Debug)]
 pub(crate) struct HostArgs {
     pub(crate) id: HostId,
-    pub(crate) link: Link,
+    pub(crate) way: Way,
     /// The project folder that the shim named.
     pub(crate) project: Option<Arc<Path>>,
     /// Which lists it was given last; none yet.
     pub(crate) listed: Arc<Listed>,
-    /// The digests of the lists that this host saw before a daemon restart.
-    pub(crate) seen_view: Option<String>,
     /// The digests of the lists that it would see now.
     pub(crate) view: Views,
     pub(crate) config: Arc<HostConfig>,
     pub(crate) context: Arc<Context>,
+}
+
+/// How a host is reached.
+#[derive(Debug)]
+pub(crate) enum Way {
+    /// Over a link.
+    Link {
+        link: Link,
+        /// The digest of the tool list that this host saw before a daemon restart.
+        seen_view: Option<String>,
+    },
+    /// By the answers to its requests over HTTP. The session can be found by its id from its
+    /// handshake on; without a handshake it ends as soon as it has answered (H-10, H-27).
+    Http { id: SessionId, sessions: Sessions },
 }
 
 /// What a host connection is told.
@@ -62,6 +86,20 @@ pub(crate) enum HostMsg {
     WriterEnded { why: String },
     /// The waiting task: the write queue has room again.
     RoomAgain,
+    /// The endpoint: a POST of this session.
+    Post { post: Box<PostIn> },
+    /// The endpoint: a POST's answer takes longer than `http.stream_after`.
+    BeginStream { post: PostId },
+    /// The endpoint: a GET of this session, with the id of the event that was seen last.
+    Listen {
+        said: Said,
+        last_seen: Option<String>,
+        reply: oneshot::Sender<Result<mpsc::Receiver<Bytes>, Refusal>>,
+    },
+    /// The endpoint: a DELETE of this session.
+    End { said: Said, reply: oneshot::Sender<Result<(), Refusal>> },
+    /// The timer: the session may have been idle for `http.session_idle`.
+    IdleDue,
     /// A request's task: its outcome.
     Finished { key: CallKey, outcome: Outcome },
     /// A request's task: progress or a log message, with the credit that lets it send the next.
@@ -102,7 +140,7 @@ pub(crate) struct HostState {
     me: ActorRef<HostMsg>,
     id: HostId,
     session: HostSession,
-    sender: Option<LinkSender>,
+    wire: Wire,
     requests: HashMap<CallKey, TaskGuard>,
     context: Arc<Context>,
     caller: Caller,
@@ -112,14 +150,13 @@ pub(crate) struct HostState {
     view: Views,
     opened: bool,
     draining: bool,
-    /// The host's side is at its end; leave as soon as nothing is open.
-    at_end: bool,
     timer: Timer,
-    waiting_for_room: Option<TaskGuard>,
-    /// Credits of frames that were handled; given back while what the host gets has room.
-    withheld: Vec<OwnedSemaphorePermit>,
-    _reader: TaskGuard,
-    _writer: TaskGuard,
+}
+
+/// What leads to the host.
+enum Wire {
+    Link(LinkWire),
+    Http(Box<Session>),
 }
 
 impl Actor for Host {
@@ -145,7 +182,9 @@ impl Actor for Host {
         match message {
             HostMsg::Frame { frame, credit } => {
                 state.session.handle_frame(now, &frame);
-                state.withheld.push(credit);
+                if let Wire::Link(link) = &mut state.wire {
+                    link.withhold(credit);
+                }
             }
             HostMsg::TooLarge { bytes } => {
                 let limit = state.context.settings().link.max_frame;
@@ -157,7 +196,26 @@ impl Actor for Host {
                 me.stop(None);
                 return Ok(());
             }
-            HostMsg::RoomAgain => state.waiting_for_room = None,
+            HostMsg::RoomAgain => {
+                if let Wire::Link(link) = &mut state.wire {
+                    link.room_again();
+                }
+            }
+            HostMsg::Post { post } => state.post(now, *post),
+            HostMsg::BeginStream { post } => {
+                if let Wire::Http(http) = &mut state.wire {
+                    http.wire.begin_waiting(post);
+                }
+            }
+            HostMsg::Listen { said, last_seen, reply } => {
+                // Nobody waits any more: its receiver falls, as if the reader had gone.
+                let _ = reply.send(state.listen(now, &said, last_seen.as_deref()));
+            }
+            HostMsg::End { said, reply } => {
+                let ended = state.end_session(now, &said);
+                let _ = reply.send(ended);
+            }
+            HostMsg::IdleDue => state.idle_due(now),
             HostMsg::Finished { key, outcome } => {
                 state.requests.remove(&key);
                 state.note_view();
@@ -165,8 +223,8 @@ impl Actor for Host {
             }
             HostMsg::Heard { key, note, credit } => {
                 // A host that does not read has no use for it, and it would pile up.
-                if state.waiting_for_room.is_none() {
-                    state.heard(now, key, note);
+                if state.flows() {
+                    note.tell(&mut state.session, now, key);
                 }
                 drop(credit);
             }
@@ -208,11 +266,18 @@ impl Actor for Host {
 
 impl HostState {
     fn new(me: ActorRef<HostMsg>, args: HostArgs) -> Self {
-        let HostArgs { id, link, project, listed, seen_view, view, config, context } = args;
+        let HostArgs { id, way, project, listed, view, config, context } = args;
         let settings = context.settings();
-        let Link { reader, sender, writer } = link;
-        let reader = spawn_guarded(read(me.clone(), reader, settings.link.read_credits));
-        let writer = spawn_guarded(write(me.clone(), writer));
+        let (wire, seen_view) = match way {
+            Way::Link { link, seen_view } => {
+                let credits = settings.link.read_credits;
+                (Wire::Link(LinkWire::new(&me, link, credits)), seen_view)
+            }
+            Way::Http { id, sessions } => {
+                let wire = HttpWire::new(settings.sessions);
+                (Wire::Http(Box::new(Session::new(wire, id, sessions))), None)
+            }
+        };
         let caller =
             Caller { host: Some(id), project, label: Arc::from("unknown"), era: Era::Modern };
         context.upstreams.subs().host_came(&caller, me.clone(), settings.call.log_queue);
@@ -222,7 +287,7 @@ impl HostState {
             me,
             id,
             session: HostSession::new(config),
-            sender: Some(sender),
+            wire,
             requests: HashMap::new(),
             caller,
             revision: String::new(),
@@ -232,14 +297,9 @@ impl HostState {
             view,
             opened: false,
             draining: false,
-            at_end: false,
             timer: Timer::new(),
-            waiting_for_room: None,
-            withheld: Vec::new(),
-            _reader: reader,
-            _writer: writer,
         };
-        state.send_line(Bytes::from(format!("{VIEW_LINE}{}", state.view)));
+        state.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{}", state.view)));
         for kind in changed {
             state.session.host_note(clock::now(), HostNote::Changed(kind));
         }
@@ -263,9 +323,8 @@ impl HostState {
         while self.has_room() {
             let Some(output) = self.session.poll_output() else { break };
             match output {
-                HostOutput::Send { frame, .. } => self.send_line(frame),
-                // Only POSTs are done.
-                HostOutput::PostDone(_) => {}
+                HostOutput::Send { frame, post, .. } => self.send(post, frame),
+                HostOutput::PostDone(post) => self.post_done(post),
                 HostOutput::Event(event) => self.act_on(event),
                 HostOutput::Notice(notice) => {
                     self.context.events.emit(Event::from_notice(notice).of_host(self.label()));
@@ -273,37 +332,52 @@ impl HostState {
             }
         }
         self.timer.set(&self.me, self.session.poll_deadline(), HostMsg::DeadlineDue);
-        if self.waiting_for_room.is_none() {
-            self.withheld.clear();
-        }
-        let idle = self.session.in_flight() == 0 && self.waiting_for_room.is_none();
-        if self.at_end && idle {
-            // The writer writes what waits, then ends, and with it this actor.
-            self.sender = None;
+        let in_flight = self.session.in_flight();
+        match &mut self.wire {
+            Wire::Link(link) => link.settle(in_flight),
+            Wire::Http(http) => {
+                http.wire.flush(clock::now());
+                let over = self.draining || self.session.agreed().is_none();
+                if over && in_flight == 0 && http.wire.is_answered() {
+                    self.me.stop(None);
+                }
+            }
         }
     }
 
-    /// Whether a frame can be queued. If not, a task waits for room: a host that does not read
-    /// stops being read, and costs no more than its queue.
     fn has_room(&mut self) -> bool {
-        let Some(sender) = &self.sender else { return true };
-        if sender.has_room() {
-            return true;
+        match &mut self.wire {
+            Wire::Link(link) => link.has_room(&self.me),
+            // What a stream has no room for is its own affair.
+            Wire::Http(_) => true,
         }
-        if self.waiting_for_room.is_none() {
-            let (sender, me) = (sender.clone(), self.me.clone());
-            self.waiting_for_room = Some(spawn_guarded(async move {
-                sender.room().await;
-                let _ = me.cast(HostMsg::RoomAgain);
-            }));
-        }
-        false
     }
 
-    fn send_line(&mut self, line: Bytes) {
-        // A closed writer reports itself; a full queue was excluded by `has_room`.
-        if let Some(sender) = &self.sender {
-            let _ = sender.try_send(line);
+    fn flows(&self) -> bool {
+        match &self.wire {
+            Wire::Link(link) => link.flows(),
+            Wire::Http(_) => true,
+        }
+    }
+
+    fn send(&mut self, post: Option<PostId>, frame: Bytes) {
+        match &mut self.wire {
+            Wire::Link(link) => link.send(frame),
+            Wire::Http(http) => http.wire.send(clock::now(), post, frame),
+        }
+    }
+
+    /// A word to the shim; nobody else has use for it.
+    fn tell_shim(&self, word: impl FnOnce() -> Bytes) {
+        if let Wire::Link(link) = &self.wire {
+            link.send(word());
+        }
+    }
+
+    fn post_done(&mut self, post: PostId) {
+        if let Wire::Http(http) = &mut self.wire {
+            let session = http.untold.take();
+            http.wire.done(clock::now(), post, session);
         }
     }
 
@@ -323,6 +397,7 @@ impl HostState {
     fn opened(&mut self, label: &str, revision: String) {
         self.caller.label = Arc::from(label);
         self.revision = revision;
+        self.enter();
         if !self.opened {
             self.opened = true;
             let text = format!("host {label} opened a session in revision {}", self.revision);
@@ -334,7 +409,8 @@ impl HostState {
         let key = request.key;
         let report = Report { me: self.me.clone(), key, outcome: None };
         let context = Arc::clone(&self.context);
-        let (sender, receiver) = self.wants(&request).map(progress::channel).unzip();
+        let wants = Wants::of(&request, Some(self.id), &context.settings().call);
+        let (sender, receiver) = wants.map(progress::channel).unzip();
         let work = dispatch::Request {
             method: request.method,
             params: request.params,
@@ -351,41 +427,21 @@ impl HostState {
         self.requests.insert(key, guard);
     }
 
-    /// What the host wants to hear of a request while it goes on.
-    fn wants(&self, request: &HostRequest) -> Option<Wants> {
-        if !request.wants_progress && request.log_level.is_none() {
-            return None;
-        }
-        let limits = self.context.settings().call;
-        Some(Wants {
-            progress: request.wants_progress,
-            log: request.log_level.map(|level| LogWant { level, host: self.id.0 }),
-            progress_queue: limits.progress_queue,
-            log_queue: limits.log_queue,
-        })
-    }
-
     /// A host that does not read is told of an update when it does; log messages it has missed.
     fn note(&mut self, now: Instant, note: HostNote, credit: OwnedSemaphorePermit) {
-        if self.waiting_for_room.is_none() || !matches!(note, HostNote::Log { .. }) {
+        if self.flows() || !matches!(note, HostNote::Log { .. }) {
             self.session.host_note(now, note);
-            self.withheld.push(credit);
-        }
-    }
-
-    fn heard(&mut self, now: Instant, key: CallKey, note: CallNote) {
-        match note {
-            CallNote::Progress(params) => self.session.progress(now, key, &params),
-            CallNote::Log(LogMessage { level, params }) => {
-                let note = HostNote::Log { level, params, about: Some(key) };
-                self.session.host_note(now, note);
+            if let Wire::Link(link) = &mut self.wire {
+                link.withhold(credit);
             }
         }
     }
 
     fn host_closed(&mut self, why: &str) {
         tracing::debug!(host = self.label(), why, "host closed its side");
-        self.at_end = true;
+        if let Wire::Link(link) = &mut self.wire {
+            link.at_end = true;
+        }
         if !self.draining {
             self.session.handle_closed(clock::now());
         }
@@ -401,7 +457,7 @@ impl HostState {
     /// between a change and the moment when hosts are told of it.
     fn note_view(&mut self) {
         if let Some(view) = self.view.as_given(&self.listed) {
-            self.send_line(Bytes::from(format!("{VIEW_LINE}{view}")));
+            self.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{view}")));
             self.view = view;
         }
     }
@@ -411,7 +467,7 @@ impl HostState {
         if changed.is_empty() {
             return;
         }
-        self.send_line(Bytes::from(format!("{VIEW_LINE}{view}")));
+        self.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{view}")));
         for kind in changed {
             // Its own list may have been what brought the change to light.
             if !self.listed.is(kind, view.of(kind)) {
@@ -424,7 +480,10 @@ impl HostState {
     /// The shim ends its side when it has read the line, so that no frame is lost between the two.
     fn drain(&mut self) {
         self.draining = true;
-        self.send_line(Bytes::from_static(DRAIN_LINE.as_bytes()));
+        self.tell_shim(|| Bytes::from_static(DRAIN_LINE.as_bytes()));
+        if let Wire::Http(http) = &mut self.wire {
+            http.wire.end_own();
+        }
     }
 
     fn label(&self) -> String {
@@ -440,77 +499,4 @@ impl HostState {
             in_flight: self.session.in_flight(),
         }
     }
-}
-
-async fn read(me: ActorRef<HostMsg>, mut reader: LinkReader, credits: usize) {
-    let credits = Arc::new(Semaphore::new(credits));
-    loop {
-        let event = reader.next().await;
-        let Ok(credit) = Arc::clone(&credits).acquire_owned().await else { return };
-        let (message, last) = match event {
-            LinkEvent::Frame(frame) => (HostMsg::Frame { frame, credit }, false),
-            LinkEvent::TooLarge { bytes, .. } => (HostMsg::TooLarge { bytes }, false),
-            LinkEvent::Closed { why } => (HostMsg::Closed { why }, true),
-        };
-        if me.cast(message).is_err() || last {
-            return;
-        }
-    }
-}
-
-async fn write(me: ActorRef<HostMsg>, writer: LinkWriter) {
-    let why = writer.run().await;
-    let _ = me.cast(HostMsg::WriterEnded { why });
-}
-
-/// Reports a request's outcome when it falls, also where its task panicked; a cancelled request's
-/// report finds no open request and is ignored by the session.
-struct Report {
-    me: ActorRef<HostMsg>,
-    key: CallKey,
-    outcome: Option<Outcome>,
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        let outcome = self.outcome.take().unwrap_or_else(|| {
-            let text = "mcpx failed while it worked on this request; its log has more";
-            Err(RpcError::new(Code::InternalError, text))
-        });
-        let _ = self.me.cast(HostMsg::Finished { key: self.key, outcome });
-    }
-}
-
-async fn run(context: Arc<Context>, work: dispatch::Request, mut report: Report) {
-    report.outcome = Some(dispatch::answer(&context, work).await);
-}
-
-/// The same, passing progress on before the outcome, in order.
-async fn run_with_progress(
-    context: Arc<Context>,
-    work: dispatch::Request,
-    mut report: Report,
-    notes: ProgressReceiver,
-) {
-    // One note of a call waits in the mailbox at a time.
-    let credit = Arc::new(Semaphore::new(1));
-    let pass_on = async |note: CallNote, report: &Report| {
-        if let Ok(credit) = Arc::clone(&credit).acquire_owned().await {
-            let _ = report.me.cast(HostMsg::Heard { key: report.key, note, credit });
-        }
-    };
-    let outcome = {
-        let mut answer = Box::pin(dispatch::answer(&context, work));
-        loop {
-            tokio::select! {
-                biased;
-                outcome = &mut answer => break outcome,
-                note = notes.next() => pass_on(note, &report).await,
-            }
-        }
-    };
-    while let Some(note) = notes.try_next() {
-        pass_on(note, &report).await;
-    }
-    report.outcome = Some(outcome);
 }

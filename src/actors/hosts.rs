@@ -4,11 +4,16 @@
 //! shim dials again). Owns the connection limit and tells hosts when the list they see has changed.
 //! Ends with the daemon, after its hosts have drained or `host.drain` has passed.
 
+pub mod door;
+mod gate;
+mod token;
+
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use http::StatusCode;
 use ractor::{
     Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr,
     SupervisionEvent,
@@ -18,13 +23,17 @@ use tokio::sync::watch;
 use super::catalog::Listing;
 use super::dispatch::{self, Context, Listed, Views};
 use super::events::Event;
-use super::host::{Host, HostArgs, HostMsg, HostStatus};
+use super::host::sessions::{SessionId, Sessions};
+use super::host::streams::{PostIn, PostOut};
+use super::host::{Host, HostArgs, HostMsg, HostStatus, Way};
 use super::settings::Current;
 use super::support::ask::{AskError, ask};
 use super::support::slot::Slot;
 use super::support::stop;
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::upstreams::{Caller, HostId};
+use crate::protocol::http_rules::post::{Refusal, id_of};
+use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostConfig, ProgressPace};
 use crate::protocol::session::upstream::ListKind;
@@ -39,11 +48,21 @@ pub(crate) struct Attached {
     pub(crate) seen_view: Option<String>,
 }
 
+/// A POST over HTTP that no session knows: an `initialize`, or a message of a host that keeps none.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    /// The id that its session is to have.
+    pub(crate) id: SessionId,
+    pub(crate) post: PostIn,
+}
+
 /// What the supervisor is told.
 #[derive(Debug)]
 pub(crate) enum HostsMsg {
     /// Control: a shim has connected.
     Attach { attached: Box<Attached> },
+    /// The endpoint: a host over HTTP begins.
+    Open { opening: Box<Opening> },
     /// Its watching task: what hosts see may have changed.
     Look,
     /// Root: the daemon stops. Answered when the last host has left.
@@ -56,6 +75,9 @@ pub(crate) enum HostsMsg {
 #[derive(Debug, Clone, Default)]
 pub struct HostsHandle {
     actor: Slot<HostsMsg>,
+    sessions: Sessions,
+    /// What hosts over HTTP are told of mcpx, for requests that need no session.
+    face: Arc<RwLock<Option<Arc<HostConfig>>>>,
 }
 
 impl HostsHandle {
@@ -65,7 +87,7 @@ impl HostsHandle {
         parent: ActorCell,
         context: Arc<Context>,
     ) -> Result<ActorCell, SpawnErr> {
-        let args = (self.actor.clone(), context);
+        let args = (self.clone(), context);
         let (actor, _) = Hosts::spawn_linked(None, Hosts, args, parent).await?;
         Ok(actor.get_cell())
     }
@@ -74,6 +96,26 @@ impl HostsHandle {
     pub(crate) fn attach(&self, attached: Attached) {
         // A supervisor that has ended drops the link, which closes it.
         self.actor.cast(HostsMsg::Attach { attached: Box::new(attached) });
+    }
+
+    /// Begins a session over HTTP with its first POST, which has its answer in any case.
+    pub(crate) fn open(&self, opening: Opening) {
+        self.actor.cast(HostsMsg::Open { opening: Box::new(opening) });
+    }
+
+    /// The session over HTTP that has this id.
+    pub(crate) fn session(&self, id: &str) -> Option<ActorRef<HostMsg>> {
+        self.sessions.find(id)
+    }
+
+    /// What a host over HTTP is told of mcpx; `None` before the supervisor runs.
+    pub(crate) fn face(&self) -> Option<Arc<HostConfig>> {
+        self.face.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn show(&self, face: &Arc<HostConfig>) {
+        let face = Some(Arc::clone(face));
+        *self.face.write().unwrap_or_else(PoisonError::into_inner) = face;
     }
 
     /// The host connections.
@@ -93,16 +135,19 @@ pub(crate) struct Hosts;
 
 pub(crate) struct HostsState {
     me: ActorRef<HostsMsg>,
+    handle: HostsHandle,
     context: Arc<Context>,
     /// What every host is told of mcpx, and what it sees; renewed when either changes.
     config: Arc<HostConfig>,
+    /// The same over HTTP.
+    http_config: Arc<HostConfig>,
     view: Views,
     hosts: HashMap<ActorId, Connected>,
     /// What hosts are to see and was never listed.
     unlisted: Vec<Arc<ServerDef>>,
     last_id: u64,
     draining: Option<RpcReplyPort<()>>,
-    refused: bool,
+    refused: [bool; 2],
     _watch: TaskGuard,
 }
 
@@ -110,6 +155,7 @@ pub(crate) struct HostsState {
 struct Connected {
     id: HostId,
     actor: ActorRef<HostMsg>,
+    over_http: bool,
     project: Option<Arc<Path>>,
     /// It has a list from an earlier daemon.
     returns: bool,
@@ -126,15 +172,15 @@ impl Connected {
 impl Actor for Hosts {
     type Msg = HostsMsg;
     type State = HostsState;
-    type Arguments = (Slot<HostsMsg>, Arc<Context>);
+    type Arguments = (HostsHandle, Arc<Context>);
 
     async fn pre_start(
         &self,
         me: ActorRef<HostsMsg>,
-        (slot, context): (Slot<HostsMsg>, Arc<Context>),
+        (handle, context): (HostsHandle, Arc<Context>),
     ) -> Result<HostsState, ActorProcessingErr> {
-        slot.set(me.clone());
-        Ok(HostsState::new(me, context))
+        handle.actor.set(me.clone());
+        Ok(HostsState::new(me, handle, context))
     }
 
     async fn handle(
@@ -145,6 +191,7 @@ impl Actor for Hosts {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             HostsMsg::Attach { attached } => state.attach(*attached),
+            HostsMsg::Open { opening } => state.open(*opening),
             HostsMsg::Look => state.look(),
             HostsMsg::Drain { reply } => state.drain(reply),
             HostsMsg::GetStatus { reply } => state.report(reply),
@@ -180,68 +227,112 @@ impl Actor for Hosts {
 }
 
 impl HostsState {
-    fn new(me: ActorRef<HostsMsg>, context: Arc<Context>) -> Self {
+    fn new(me: ActorRef<HostsMsg>, handle: HostsHandle, context: Arc<Context>) -> Self {
         let (catalog, settings) = (context.catalog.watch(), context.settings.watch());
         let delay = context.settings().host.list_changed_delay;
         let watching = spawn_guarded(watch_view(me.clone(), catalog, settings, delay));
+        let config = host_config(&context);
+        let http_config = over_http(&config);
+        handle.show(&http_config);
         Self {
             me,
-            config: host_config(&context),
+            handle,
+            config,
+            http_config,
             view: dispatch::visible_views(&context),
             unlisted: unlisted(&context),
             context,
             hosts: HashMap::new(),
             last_id: 0,
             draining: None,
-            refused: false,
+            refused: [false; 2],
             _watch: watching,
         }
     }
 
     fn attach(&mut self, attached: Attached) {
         let most = self.context.settings().host.max_connections;
-        if self.draining.is_some() || self.hosts.len() >= most {
-            self.refuse(most);
-            return;
-        }
-        self.refused = false;
-        self.last_id += 1;
-        let id = HostId(self.last_id);
-        let (project, listed) = (attached.project, Arc::<Listed>::default());
-        let returns = attached.seen_view.is_some();
-        let args = HostArgs {
-            id,
-            link: attached.link,
-            project: project.clone(),
-            listed: Arc::clone(&listed),
-            seen_view: attached.seen_view,
-            view: self.view.clone(),
-            config: Arc::clone(&self.config),
-            context: Arc::clone(&self.context),
-        };
-        let parent = self.me.get_cell();
-        match ractor::ActorRuntime::spawn_linked_instant(None, Host, args, parent) {
-            Ok((actor, _)) => {
-                self.hosts
-                    .insert(actor.get_id(), Connected { id, actor, project, returns, listed });
-            }
-            Err(error) => tracing::error!(%error, "a host connection could not be started"),
+        if self.admits(false, most, "host.max_connections") {
+            let Attached { link, project, seen_view } = attached;
+            let returns = seen_view.is_some();
+            self.connect(Way::Link { link, seen_view }, project, returns);
         }
     }
 
-    fn refuse(&mut self, most: usize) {
-        // Said once until one is admitted again: whoever floods us must not flood the log.
-        if !self.refused && self.draining.is_none() {
-            self.refused = true;
-            let text = format!(
-                "{most} hosts are connected, more are refused (setting host.max_connections)"
-            );
+    /// H-10: what is refused is answered, and has no session.
+    fn open(&mut self, opening: Opening) {
+        let most = self.context.settings().sessions.most;
+        let Opening { id, post } = opening;
+        if self.admits(true, most, "http.max_sessions") {
+            let sessions = self.handle.sessions.clone();
+            if let Some(host) = self.connect(Way::Http { id, sessions }, None, false) {
+                let _ = host.cast(HostMsg::Post { post: Box::new(post) });
+            }
+            return;
+        }
+        let data = serde_json::json!({
+            "reason": "busy", "setting": "http.max_sessions", "value": most.to_string(),
+        });
+        let text = format!(
+            "busy: {most} sessions over HTTP are open, which is the limit (setting \
+             http.max_sessions); end one, or try again later"
+        );
+        let error = RpcError::new(Code::InternalError, text).with_data(RawJson::write(&data));
+        let (id, revision) = (id_of(&post.incoming), post.said.or_headerless());
+        let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, revision, id, &error);
+        // Its host may have gone.
+        let _ = post.reply.send(PostOut::refused(refusal));
+    }
+
+    fn connect(
+        &mut self,
+        way: Way,
+        project: Option<Arc<Path>>,
+        returns: bool,
+    ) -> Option<ActorRef<HostMsg>> {
+        self.last_id += 1;
+        let (id, listed) = (HostId(self.last_id), Arc::<Listed>::default());
+        let over_http = matches!(way, Way::Http { .. });
+        let config = if over_http { &self.http_config } else { &self.config };
+        let args = HostArgs {
+            id,
+            way,
+            project: project.clone(),
+            listed: Arc::clone(&listed),
+            view: self.view.clone(),
+            config: Arc::clone(config),
+            context: Arc::clone(&self.context),
+        };
+        let parent = self.me.get_cell();
+        let (actor, _) = ractor::ActorRuntime::spawn_linked_instant(None, Host, args, parent)
+            .inspect_err(|error| tracing::error!(%error, "a host connection could not be started"))
+            .ok()?;
+        let connected = Connected { id, actor: actor.clone(), over_http, project, returns, listed };
+        self.hosts.insert(actor.get_id(), connected);
+        Some(actor)
+    }
+
+    /// Whether one more is admitted. A refusal is said once until one is: whoever floods us must not
+    /// flood the log.
+    fn admits(&mut self, over_http: bool, most: usize, setting: &str) -> bool {
+        let open = self.hosts.values().filter(|host| host.over_http == over_http).count();
+        let admitted = self.draining.is_none() && open < most;
+        let [first, second] = &mut self.refused;
+        let refused = if over_http { second } else { first };
+        if !admitted && !*refused && self.draining.is_none() {
+            let what =
+                if over_http { "sessions over HTTP are open" } else { "hosts are connected" };
+            let text = format!("{most} {what}, more are refused (setting {setting})");
             self.context.events.emit(Event::new("host.warning", text));
         }
+        *refused = !admitted;
+        admitted
     }
 
     fn look(&mut self) {
         self.config = host_config(&self.context);
+        self.http_config = over_http(&self.config);
+        self.handle.show(&self.http_config);
         self.list_what_came();
         let view = dispatch::visible_views(&self.context);
         // Each compares with what it has seen, which may be newer than our last look.
@@ -362,4 +453,8 @@ fn host_config(context: &Context) -> Arc<HostConfig> {
         log_rate: settings.host.log_rate,
         over_stdio: true,
     })
+}
+
+fn over_http(config: &HostConfig) -> Arc<HostConfig> {
+    Arc::new(HostConfig { over_stdio: false, ..config.clone() })
 }

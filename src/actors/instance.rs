@@ -5,6 +5,7 @@
 //! told at once. Temporary: whether there is another is the pool's decision. Never waits in
 //! `handle`, never decides what a frame means.
 
+pub mod client;
 pub mod connect;
 pub mod keeper;
 mod noise;

@@ -18,6 +18,7 @@ use super::dispatch::Context;
 use super::era_cache::EraCacheHandle;
 use super::events::{Event, EventsHandle};
 use super::hosts::HostsHandle;
+use super::hosts::door::DoorHandle;
 use super::settings::SettingsHandle;
 use super::support::ask::AskError;
 use super::support::restart::Intensity;
@@ -104,6 +105,8 @@ pub struct Parts {
     pub upstreams: UpstreamsHandle,
     /// The host connections.
     pub hosts: HostsHandle,
+    /// Where hosts come in over HTTP.
+    pub door: DoorHandle,
     /// Who this daemon is.
     pub identity: Arc<Identity>,
     /// Its end.
@@ -120,6 +123,7 @@ impl Parts {
             settings: self.settings.clone(),
             identity: Arc::clone(&self.identity),
             hosts: self.hosts.clone(),
+            door: self.door.clone(),
             root: self.root.clone(),
         })
     }

@@ -31,6 +31,8 @@ pub enum OpName {
     Config,
     /// How servers are spoken to.
     Protocol,
+    /// Where and how hosts are served over HTTP.
+    Http,
     /// Whether the daemon is well.
     Health,
     /// What does not work.
@@ -409,6 +411,20 @@ pub const OPS: &[Op] = &[
                   became known.",
         needs: Needs::Running,
         answer: "ProtocolAnswer",
+    },
+    Op {
+        name: OpName::Http,
+        id: "http",
+        // `mcpx status --http`.
+        command: None,
+        verb: Verb::Get,
+        route: "/v1/http",
+        params: &[],
+        effect: READ,
+        title: "Hosts over HTTP",
+        summary: "Shows the address for hosts over HTTP and the token that they need.",
+        needs: Needs::Running,
+        answer: "HttpAnswer",
     },
     Op {
         name: OpName::Health,

@@ -71,6 +71,8 @@ pub enum OpCall {
     Config,
     /// See [`OpName::Protocol`].
     Protocol,
+    /// See [`OpName::Http`].
+    Http,
     /// See [`OpName::Health`].
     Health,
     /// See [`OpName::Doctor`].
@@ -105,6 +107,7 @@ impl OpCall {
             Self::SettingsSet { .. } => OpName::SettingsSet,
             Self::Config => OpName::Config,
             Self::Protocol => OpName::Protocol,
+            Self::Http => OpName::Http,
             Self::Health => OpName::Health,
             Self::Doctor { .. } => OpName::Doctor,
             Self::Version => OpName::Version,
@@ -185,6 +188,7 @@ impl OpCall {
             }
             OpName::Config => Self::Config,
             OpName::Protocol => Self::Protocol,
+            OpName::Http => Self::Http,
             OpName::Health => Self::Health,
             OpName::Doctor => Self::Doctor { server: values.text("server") },
             OpName::Version => Self::Version,
@@ -230,6 +234,7 @@ impl OpCall {
             Self::Reload
             | Self::Config
             | Self::Protocol
+            | Self::Http
             | Self::Health
             | Self::Version
             | Self::Shutdown => {}
@@ -427,6 +432,7 @@ mod tests {
             OpCall::SettingsSet { changes },
             OpCall::Config,
             OpCall::Protocol,
+            OpCall::Http,
             OpCall::Health,
             OpCall::Doctor { server: None },
             OpCall::Version,

@@ -21,6 +21,7 @@ pub(super) fn answers() -> Vec<(&'static str, Json)> {
         ("SettingsChanged", to_json(&settings_changed())),
         ("ConfigAnswer", to_json(&config())),
         ("ProtocolAnswer", to_json(&protocol())),
+        ("HttpAnswer", to_json(&http())),
         ("HealthAnswer", to_json(&health())),
         ("DoctorAnswer", to_json(&doctor())),
         ("VersionAnswer", to_json(&version())),
@@ -44,6 +45,10 @@ fn status() -> t::StatusAnswer {
             pid: 4242,
             uptime_ms: 60_000,
             socket: text("/run/user/1000/mcpx/control.sock"),
+            http: Some(text("http://127.0.0.1:7332/mcp")),
+            http_problem: Some(text(
+                "127.0.0.1:7332 cannot be listened on: another program has it",
+            )),
             state_dir: text("/home/me/.local/state/mcpx"),
             memory: Some(9_000_000),
             configuration: vec![text("config.toml:3:1: unknown key `call.idle`")],
@@ -194,6 +199,16 @@ fn protocol() -> t::ProtocolAnswer {
     }
 }
 
+fn http() -> t::HttpAnswer {
+    t::HttpAnswer {
+        url: Some(text("http://127.0.0.1:7332/mcp")),
+        problem: Some(text("127.0.0.1:7332 cannot be listened on: another program has it")),
+        open: false,
+        token: Some(text("…")),
+        token_from: Some(text("/home/me/.local/state/mcpx/keys/http-token")),
+    }
+}
+
 fn health() -> t::HealthAnswer {
     t::HealthAnswer {
         ready: true,
@@ -251,6 +266,7 @@ mod tests {
                 "SettingsChanged" => round_trip::<t::SettingsChanged>(name, json),
                 "ConfigAnswer" => round_trip::<t::ConfigAnswer>(name, json),
                 "ProtocolAnswer" => round_trip::<t::ProtocolAnswer>(name, json),
+                "HttpAnswer" => round_trip::<t::HttpAnswer>(name, json),
                 "HealthAnswer" => round_trip::<t::HealthAnswer>(name, json),
                 "DoctorAnswer" => round_trip::<t::DoctorAnswer>(name, json),
                 "VersionAnswer" => round_trip::<t::VersionAnswer>(name, json),

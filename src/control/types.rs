@@ -43,6 +43,25 @@ pub struct StatusAnswer {
     pub hosts: Vec<HostView>,
 }
 
+/// `GET /v1/http`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpAnswer {
+    /// Where hosts are served; absent where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Why they are not, where they should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Whether hosts need no token.
+    pub open: bool,
+    /// The bearer token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// Where it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_from: Option<String>,
+}
+
 /// The daemon itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonView {
@@ -54,6 +73,12 @@ pub struct DaemonView {
     pub uptime_ms: u64,
     /// Its control socket.
     pub socket: String,
+    /// Where hosts are served over HTTP; absent where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<String>,
+    /// Why they are not, where they should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_problem: Option<String>,
     /// Its state folder.
     pub state_dir: String,
     /// Its resident memory in bytes, where the system tells.

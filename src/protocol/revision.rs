@@ -95,6 +95,13 @@ impl Revision {
         matches!(self, Self::V2025_03_26)
     }
 
+    /// Whether the events of a stream have ids by which a host takes it up again, and a stream begins
+    /// with an event that is nothing but such an id (2025-11-25 Transports page). Older pages know ids
+    /// too, but not that event, on which their hosts choke, nor a host that comes back by itself.
+    pub const fn resumes_streams(self) -> bool {
+        matches!(self, Self::V2025_11_25)
+    }
+
     /// Whether an error to a request whose id could not be read leaves the member out. The schemas
     /// since 2025-11-25 have it optional and never null; older ones know no such error, and there
     /// JSON-RPC's own `null` is written.

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::value::{Choice, Kind};
+use super::value::{Choice, Form, Kind};
 
 /// One setting.
 #[derive(Debug, PartialEq, Eq)]
@@ -212,6 +212,67 @@ pub const DEFS: &[Def] = &[
         time(MS, HOUR),
         "A server that does not answer a sign-of-life request within this time is restarted.",
     ),
+    // Remote servers.
+    live(
+        "upstream.connect_timeout",
+        time(MS, HOUR),
+        "Longest way to a remote server: its name, TCP, a proxy and TLS together.",
+    ),
+    live(
+        "upstream.error_body",
+        size(64, MIB),
+        "Bytes kept of what a remote server says to a refusal, where it is not JSON.",
+    ),
+    live(
+        "upstream.redirects",
+        count(0, 100),
+        "Redirects of one request that are followed; never to another origin.",
+    ),
+    live(
+        "upstream.http_idle",
+        time(NOW, HOUR),
+        "How long a connection to a remote server is kept that is not in use.",
+    ),
+    live(
+        "upstream.http_idle_connections",
+        count(0, 65_536),
+        "Such connections of one instance at most.",
+    ),
+    live(
+        "upstream.tcp_keepalive",
+        time(Duration::from_secs(1), HOUR),
+        "After so much silence on a connection to a remote server, the system asks whether it is \
+         still there.",
+    ),
+    live(
+        "upstream.sse_post_wait",
+        time(NOW, HOUR),
+        "How long a message to a server of HTTP+SSE waits until the one before it was taken.",
+    ),
+    restart(
+        "tls.extra_ca",
+        Kind::List(Form::File),
+        "Files with further CA certificates in PEM form, beside those of the system, that remote \
+         servers may show.",
+    ),
+    restart(
+        "proxy.http",
+        Kind::Text(Form::Proxy),
+        "The proxy on the way to http: servers; empty takes the environment's HTTP_PROXY or \
+         ALL_PROXY, which may hold a password. This machine itself is never reached through one.",
+    ),
+    restart(
+        "proxy.https",
+        Kind::Text(Form::Proxy),
+        "The proxy on the way to https: servers; empty takes the environment's HTTPS_PROXY or \
+         ALL_PROXY.",
+    ),
+    restart(
+        "proxy.no_proxy",
+        Kind::List(Form::Any),
+        "Hosts, domains and networks that are reached without a proxy; empty takes the \
+         environment's NO_PROXY.",
+    ),
     // Pools.
     live(
         "pool.max",
@@ -326,6 +387,109 @@ pub const DEFS: &[Def] = &[
         "Log messages of servers that one host is sent in a second; more are dropped.",
     ),
     live("host.drain", time(NOW, HOUR), "How long hosts' calls may go on when the daemon stops."),
+    // Hosts over HTTP.
+    live(
+        "http.listen",
+        Kind::Text(Form::Listen),
+        "The address and port where hosts reach mcpx over HTTP, under /mcp; empty or \"off\" means nowhere. \
+         Port 0 takes one that is free.",
+    ),
+    live(
+        "http.token",
+        Kind::Secret,
+        "What hosts over HTTP show as their bearer token. Without it one is made at the first start \
+         and kept in the state folder; `mcpx status --http` shows it. Given here, it also opens the \
+         control API under /v1 to whoever has it.",
+    ),
+    live(
+        "http.open",
+        Kind::Switch,
+        "Whether hosts over HTTP need no token: every program of this machine may then use every \
+         server. Only together with a loopback address.",
+    ),
+    live(
+        "http.allowed_hosts",
+        Kind::List(Form::Host),
+        "Further names under which mcpx is reached over HTTP, beside those of this machine; a request \
+         for any other is refused, because a web page may have made it.",
+    ),
+    live(
+        "http.allowed_origins",
+        Kind::List(Form::Origin),
+        "Further web pages that may speak to mcpx, beside those of this machine, by their origin.",
+    ),
+    restart("http.max_connections", count(1, 1_000_000), "Connections of hosts over HTTP at once."),
+    restart("http.max_body", size(KIB, GIB), "Longest body of a request over HTTP."),
+    restart(
+        "http.body_budget",
+        size(KIB, GIB),
+        "Bytes of all bodies of requests over HTTP that are read or worked on; more are refused.",
+    ),
+    restart(
+        "http.max_header_bytes",
+        size(KIB, MIB),
+        "Longest head of a request over HTTP: its first line and all headers together.",
+    ),
+    restart(
+        "http.header_timeout",
+        time(MS, HOUR),
+        "How long a connection over HTTP may take over the head of its next request, and then over \
+         its body.",
+    ),
+    restart(
+        "http.write_timeout",
+        time(MS, HOUR),
+        "A host over HTTP that takes nothing of its answer for this long is given up.",
+    ),
+    restart(
+        "http.linger",
+        time(NOW, MINUTE),
+        "How long the rest of a refused request is read and thrown away, so that the refusal arrives.",
+    ),
+    live(
+        "http.max_sessions",
+        count(1, 1_000_000),
+        "Sessions that hosts over HTTP may have open at once; one more is refused.",
+    ),
+    live(
+        "http.session_idle",
+        time(MINUTE, WEEK),
+        "A session over HTTP that asked for nothing and listened to nothing for this long ends.",
+    ),
+    live(
+        "http.stream_after",
+        time(NOW, HOUR),
+        "A request over HTTP that is not answered after this is answered as a stream of events.",
+    ),
+    live(
+        "http.stream_queue",
+        count(1, 1_000_000),
+        "Events that may wait for one reader; of one that does not read, messages are dropped, but \
+         not answers.",
+    ),
+    live(
+        "http.max_streams",
+        count(1, 1_000),
+        "Streams of a session's own, opened with GET, at once; the newest is spoken to, and one more \
+         ends the oldest.",
+    ),
+    live(
+        "http.retry",
+        time(NOW, HOUR),
+        "How long a host whose stream broke is asked to wait before it comes back.",
+    ),
+    live(
+        "http.resume_events",
+        count(0, 1_000_000),
+        "Events of a session that are kept for a host that comes back for what it has missed.",
+    ),
+    live("http.resume_bytes", size(0, GIB), "Bytes of those events."),
+    live("http.resume_age", time(NOW, WEEK), "How long such an event is kept."),
+    live(
+        "transport.sse_keep_alive",
+        time(MS, HOUR),
+        "A stream of events that was silent for this long sends a comment, as a sign of life.",
+    ),
     // The shim.
     live(
         "shim.autostart",
@@ -446,6 +610,7 @@ mod tests {
             ("plumbing.stdioDrainGrace", "plumbing.stdio_drain_grace"),
             ("plumbing.restartBackoffStep", "plumbing.restart_backoff_step"),
             ("plumbing.restartBackoffMax", "plumbing.restart_backoff_max"),
+            ("transport.sseKeepAlive", "transport.sse_keep_alive"),
         ] {
             assert_eq!(find(alias).map(|def| def.key), Some(key));
         }

@@ -145,6 +145,8 @@ fn kind_schema(kind: Kind) -> serde_json::Map<String, Json> {
         Kind::Choice(choices) => {
             json!({"enum": choices.iter().map(|choice| choice.word).collect::<Vec<_>>()})
         }
+        Kind::Text(_) | Kind::Secret => json!({"type": "string"}),
+        Kind::List(_) => json!({"type": "array", "items": {"type": "string"}}),
     };
     match schema {
         Json::Object(members) => members,

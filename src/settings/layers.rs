@@ -94,7 +94,7 @@ impl Provider for Merging<'_> {
                 Some(figment::value::Value::Dict(_, table)) => table,
                 _ => Dict::new(),
             };
-            table.insert(name.to_owned(), value.to_string().into());
+            table.insert(name.to_owned(), value.kept().into());
             sections.insert(section.to_owned(), table.into());
         }
         Ok(Profile::Default.collect(sections))
@@ -152,7 +152,7 @@ fn winner(
     let found = layer.values.iter().rev().find(|(of, _, _)| of.key == def.key);
     let (_, value, place) = found.ok_or_else(lost)?;
     let origin = Origin { layer: layer.layer, place: place.clone() };
-    Ok(InForce { def, value: *value, origin })
+    Ok(InForce { def, value: value.clone(), origin })
 }
 
 /// Where the layers are read from. Nothing in it is read before [`super::Settings::load`].

@@ -47,6 +47,7 @@ impl Settings {
             return Err(mistakes);
         }
         let resolved = Resolved::merge(&layers).map_err(|mistake| vec![mistake])?;
+        check_together(&resolved).map_err(|mistake| vec![mistake])?;
         let (settings, server_places) = assemble(&resolved, drafts, program);
         Ok(Loaded { settings: Arc::new(settings), resolved, server_places, files, warnings })
     }
@@ -56,6 +57,22 @@ impl Settings {
     pub fn defaults(program: &Path) -> Result<Loaded, Vec<Mistake>> {
         Self::load(&Sources::default(), program)
     }
+}
+
+/// What may not be in force together, whoever said each.
+fn check_together(resolved: &Resolved) -> Result<(), Mistake> {
+    let http = Settings::of_values(resolved).http;
+    let afar = http.listen.filter(|listen| !listen.ip().is_loopback());
+    let (Some(listen), true, Some(open)) = (afar, http.open, resolved.get("http.open")) else {
+        return Ok(());
+    };
+    Err(Mistake {
+        place: open.origin.place.clone(),
+        text: format!(
+            "`http.open` needs a loopback address, and `http.listen` is {listen}: everybody in the \
+             network could use every server; leave `http.open` off, so that hosts need the token"
+        ),
+    })
 }
 
 /// A later file's table of the same key takes the earlier one's place as a whole.

@@ -49,6 +49,15 @@ pub fn references(text: &str) -> Vec<Reference<'_>> {
     found
 }
 
+/// Whether a text is nothing but references, so that it shows no secret itself.
+pub fn are_all_of(text: &str) -> bool {
+    let of_ours = |part: &Part<'_>| match part {
+        Part::Text(text) => text.is_empty(),
+        Part::Reference { otherwise, .. } => otherwise.is_none(),
+    };
+    parts(text).is_ok_and(|parts| parts.iter().all(of_ours))
+}
+
 /// The text with every reference replaced by what `value` gives for it; `Ok(None)` means that it is
 /// not set. One that is not set and has no text of its own is an error with its name.
 pub fn expand(

@@ -48,7 +48,7 @@ pub fn write(values: &RuntimeValues) -> Vec<u8> {
 pub fn apply(values: &mut RuntimeValues, changes: &[Change]) {
     for (def, value) in changes {
         match value {
-            Some(value) => values.insert(def.key.to_owned(), value.to_string()),
+            Some(value) => values.insert(def.key.to_owned(), value.kept()),
             None => values.remove(def.key),
         };
     }

@@ -1,6 +1,8 @@
 //! Settings as the rest of the program receives them: one narrow struct for each need.
 
 use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::layers::Resolved;
 use super::servers::{ExposeMode, ServerDef, preference_of_word};
-use super::value::Value;
+use super::value::{Secret, Value};
+use crate::protocol::http_rules::origin::{Authority, Origin};
 use crate::protocol::session::probe::Preference;
+use crate::protocol::session::resume::KeepLimits;
 
 /// Everything that is in force, resolved and checked. Immutable; a change makes a new one.
 #[derive(Debug, Clone)]
@@ -20,10 +24,16 @@ pub struct Settings {
     pub link: LinkSettings,
     /// Host connections.
     pub host: HostSettings,
+    /// Hosts over HTTP.
+    pub http: HttpSettings,
+    /// Hosts over HTTP: sessions and streams.
+    pub sessions: SessionSettings,
     /// Calls.
     pub call: CallSettings,
     /// Openings and lists.
     pub upstream: UpstreamSettings,
+    /// Remote servers.
+    pub remote: RemoteSettings,
     /// Pools: backoff, parking, queues, idle stop.
     pub pool: PoolSettings,
     /// Child processes.
@@ -72,6 +82,56 @@ pub struct HostSettings {
     pub drain: Duration,
 }
 
+/// Hosts over HTTP: the listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpSettings {
+    /// `http.listen`; `None` means that nothing listens.
+    pub listen: Option<SocketAddr>,
+    /// `http.token`, references unexpanded; `None` where it is not given.
+    pub token: Option<Secret>,
+    /// `http.open`: no token is asked for.
+    pub open: bool,
+    /// `http.allowed_hosts`.
+    pub allowed_hosts: Vec<Authority>,
+    /// `http.allowed_origins`.
+    pub allowed_origins: Vec<Origin>,
+    /// `http.max_connections`.
+    pub max_connections: usize,
+    /// `http.max_body` in bytes.
+    pub max_body: usize,
+    /// `http.body_budget` in bytes.
+    pub body_budget: usize,
+    /// `http.max_header_bytes`.
+    pub max_header_bytes: usize,
+    /// `http.header_timeout`: for a request's head, and again for its body.
+    pub header_timeout: Duration,
+    /// `http.write_timeout`: for a peer that takes nothing.
+    pub write_timeout: Duration,
+    /// `http.linger`: for the rest of a refused request.
+    pub linger: Duration,
+    /// `transport.sse_keep_alive`: silence of a stream before a comment goes out.
+    pub sse_keep_alive: Duration,
+}
+
+/// Hosts over HTTP: sessions and streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionSettings {
+    /// `http.max_sessions`.
+    pub most: usize,
+    /// `http.session_idle`.
+    pub idle: Duration,
+    /// `http.stream_after`: an answer that takes longer becomes a stream of events.
+    pub stream_after: Duration,
+    /// `http.stream_queue`: events that wait for one reader.
+    pub stream_queue: usize,
+    /// `http.max_streams`: streams of a session's own.
+    pub max_streams: usize,
+    /// `http.retry`: what a host whose stream broke is asked to wait.
+    pub retry: Duration,
+    /// `http.resume_events`, `http.resume_bytes` and `http.resume_age`: what is kept of streams.
+    pub keep: KeepLimits,
+}
+
 /// Calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallSettings {
@@ -116,6 +176,33 @@ pub struct UpstreamSettings {
     pub list_parallel: usize,
     /// `upstream.ping_timeout`.
     pub ping: Duration,
+}
+
+/// Remote servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteSettings {
+    /// `upstream.connect_timeout`.
+    pub connect: Duration,
+    /// `upstream.error_body` in bytes.
+    pub error_body: usize,
+    /// `upstream.redirects`.
+    pub redirects: usize,
+    /// `upstream.http_idle`.
+    pub idle: Duration,
+    /// `upstream.http_idle_connections`.
+    pub idle_connections: usize,
+    /// `upstream.tcp_keepalive`.
+    pub tcp_keepalive: Duration,
+    /// `upstream.sse_post_wait`.
+    pub sse_post_wait: Duration,
+    /// `tls.extra_ca`.
+    pub extra_ca: Vec<PathBuf>,
+    /// `proxy.http`; empty for what the environment says, `off` for none.
+    pub http_proxy: Arc<str>,
+    /// `proxy.https`, like it.
+    pub https_proxy: Arc<str>,
+    /// `proxy.no_proxy`; empty for what the environment says.
+    pub no_proxy: Vec<String>,
 }
 
 /// Pools.
@@ -257,8 +344,11 @@ impl Settings {
             servers: Vec::new(),
             link: v.link(),
             host: v.host(),
+            http: v.http(),
+            sessions: v.sessions(),
             call: v.call(),
             upstream: v.upstream(),
+            remote: v.remote(),
             pool: v.pool(),
             process: v.process(),
             shim: v.shim(),
@@ -284,7 +374,7 @@ struct Values<'a> {
 impl Values<'_> {
     fn value(&self, key: &'static str) -> Option<Value> {
         self.read.borrow_mut().push(key);
-        self.resolved.get(key).map(|in_force| in_force.value)
+        self.resolved.get(key).map(|in_force| in_force.value.clone())
     }
 
     #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
@@ -349,6 +439,67 @@ impl Values<'_> {
         }
     }
 
+    #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
+    fn text(&self, key: &'static str) -> Arc<str> {
+        match self.value(key) {
+            Some(Value::Text(text)) => text,
+            other => panic!("`{key}` is a text of the settings table, not {other:?}"),
+        }
+    }
+
+    #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
+    fn secret(&self, key: &'static str) -> Option<Secret> {
+        match self.value(key) {
+            Some(Value::Secret(secret)) => {
+                Some(secret).filter(|secret| !secret.written().is_empty())
+            }
+            other => panic!("`{key}` is a secret of the settings table, not {other:?}"),
+        }
+    }
+
+    /// Each was checked by its form when it was read.
+    #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
+    fn list<T>(&self, key: &'static str, parse: impl Fn(&str) -> Option<T>) -> Vec<T> {
+        match self.value(key) {
+            Some(Value::List(texts)) => texts.iter().filter_map(|text| parse(text)).collect(),
+            other => panic!("`{key}` is a list of the settings table, not {other:?}"),
+        }
+    }
+
+    fn http(&self) -> HttpSettings {
+        HttpSettings {
+            listen: self.text("http.listen").parse().ok(),
+            token: self.secret("http.token"),
+            open: self.switch("http.open"),
+            allowed_hosts: self.list("http.allowed_hosts", Authority::parse),
+            allowed_origins: self.list("http.allowed_origins", Origin::parse),
+            max_connections: self.count("http.max_connections"),
+            max_body: self.count("http.max_body"),
+            body_budget: self.count("http.body_budget"),
+            max_header_bytes: self.count("http.max_header_bytes"),
+            header_timeout: self.time("http.header_timeout"),
+            write_timeout: self.time("http.write_timeout"),
+            linger: self.time("http.linger"),
+            sse_keep_alive: self.time("transport.sse_keep_alive"),
+        }
+    }
+
+    fn sessions(&self) -> SessionSettings {
+        SessionSettings {
+            most: self.count("http.max_sessions"),
+            idle: self.time("http.session_idle"),
+            stream_after: self.time("http.stream_after"),
+            stream_queue: self.count("http.stream_queue"),
+            max_streams: self.count("http.max_streams"),
+            retry: self.time("http.retry"),
+            keep: KeepLimits {
+                events: self.count("http.resume_events"),
+                bytes: self.count("http.resume_bytes"),
+                age: self.time("http.resume_age"),
+            },
+        }
+    }
+
     fn call(&self) -> CallSettings {
         CallSettings {
             idle: self.time("call.idle_timeout"),
@@ -374,6 +525,22 @@ impl Values<'_> {
             listen_reopen: self.time("upstream.listen_reopen_delay"),
             list_parallel: self.count("upstream.list_parallel"),
             ping: self.time("upstream.ping_timeout"),
+        }
+    }
+
+    fn remote(&self) -> RemoteSettings {
+        RemoteSettings {
+            connect: self.time("upstream.connect_timeout"),
+            error_body: self.count("upstream.error_body"),
+            redirects: self.count("upstream.redirects"),
+            idle: self.time("upstream.http_idle"),
+            idle_connections: self.count("upstream.http_idle_connections"),
+            tcp_keepalive: self.time("upstream.tcp_keepalive"),
+            sse_post_wait: self.time("upstream.sse_post_wait"),
+            extra_ca: self.list("tls.extra_ca", |text| Some(PathBuf::from(text))),
+            http_proxy: self.text("proxy.http"),
+            https_proxy: self.text("proxy.https"),
+            no_proxy: self.list("proxy.no_proxy", |text| Some(text.to_owned())),
         }
     }
 
@@ -468,9 +635,11 @@ mod tests {
         // Defaults that depend on each other; config/defaults.toml says why beside each.
         assert!(settings.pool.queue_timeout > settings.upstream.handshake);
         assert!(settings.upstream.handshake > settings.process.spawn);
+        assert!(settings.upstream.handshake > settings.remote.connect);
         assert!(settings.link.write_queue >= settings.pool.in_flight);
         assert!(settings.link.write_queue >= settings.host.max_in_flight);
         assert!(settings.daemon.control_bodies >= settings.daemon.control_body);
+        assert!(settings.http.body_budget >= settings.http.max_body);
         assert!(settings.daemon.control_connections > settings.host.max_connections);
         let ladder = settings.process.drain + settings.process.term;
         assert!(settings.daemon.stop > settings.host.drain + ladder);

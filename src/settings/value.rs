@@ -4,9 +4,12 @@
 //! `1024KiB` as `1MiB`, an old name of a preference as the present one (U-05).
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::references;
 use super::tree::Raw;
+use crate::protocol::http_rules::origin;
 
 /// What a setting is, and its bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +39,95 @@ pub enum Kind {
     },
     /// One of a list of words.
     Choice(&'static [Choice]),
+    /// Text of some form.
+    Text(Form),
+    /// Text that nobody is shown; it may hold references (`${file:…}`), which are.
+    Secret,
+    /// Any number of texts of one form. In a variable or a flag commas stand between them.
+    List(Form),
+}
+
+/// What a text has to look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Anything.
+    Any,
+    /// An address and port to listen on, or nothing.
+    Listen,
+    /// A host name or address as a `Host` header has it, with a port or for all ports.
+    Host,
+    /// A web origin as an `Origin` header has it.
+    Origin,
+    /// The absolute path of a file.
+    File,
+    /// The address of a proxy, without a password; `off`, or nothing.
+    Proxy,
+}
+
+impl Form {
+    /// The canonical spelling of `text`, or what is wrong with it.
+    fn read(self, text: &str) -> Result<Arc<str>, String> {
+        let wrong = || format!("{text:?} is not {}", self.expected());
+        match self {
+            Self::Any => Ok(text.into()),
+            Self::Listen if text.is_empty() || text == "off" => Ok("".into()),
+            Self::Listen => {
+                let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+                let host = if host == "localhost" { "127.0.0.1" } else { host };
+                let address: std::net::SocketAddr =
+                    format!("{host}:{port}").parse().map_err(|_| wrong())?;
+                Ok(address.to_string().into())
+            }
+            Self::Host => {
+                origin::Authority::parse(text).map(|read| read.to_string().into()).ok_or_else(wrong)
+            }
+            Self::Origin => {
+                origin::Origin::parse(text).map(|read| read.to_string().into()).ok_or_else(wrong)
+            }
+            Self::File if text.starts_with('/') => Ok(text.into()),
+            Self::File => Err(wrong()),
+            Self::Proxy if text.is_empty() || text == "off" => Ok(text.into()),
+            Self::Proxy => {
+                let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+                if rest.contains('@') {
+                    return Err("a password has no place here; leave the proxy to the variables \
+                                HTTP_PROXY and HTTPS_PROXY"
+                        .to_owned());
+                }
+                let known = ["http", "https", "socks5", "socks5h"].contains(&scheme);
+                let uri = text.parse::<http::Uri>().ok().filter(|_| known).ok_or_else(wrong)?;
+                uri.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
+                Ok(text.into())
+            }
+        }
+    }
+
+    /// One of them, as a phrase.
+    const fn expected(self) -> &'static str {
+        match self {
+            Self::Any => "text",
+            Self::Listen => "an address and port like 127.0.0.1:7332 or [::1]:7332, or \"off\"",
+            Self::Host => "a host like mcp.example.org or mcp.example.org:8080",
+            Self::Origin => "an origin like https://app.example.org",
+            Self::File => "the path of a file that begins with /",
+            Self::Proxy => {
+                "the address of a proxy like http://proxy.example.org:3128 (https, socks5 and \
+                 socks5h as well), or \"off\""
+            }
+        }
+    }
+
+    /// Several of them, as a phrase.
+    const fn several(self) -> &'static str {
+        match self {
+            Self::Any => "a list of texts",
+            Self::Listen => "a list of addresses like 127.0.0.1:7332",
+            Self::Host => "a list of hosts like mcp.example.org or mcp.example.org:8080",
+            Self::Origin => "a list of origins like https://app.example.org",
+            Self::File => "a list of files by their paths from /",
+            Self::Proxy => "a list of proxies like http://proxy.example.org:3128",
+        }
+    }
 }
 
 /// One word of a list, with the spellings it is also read from.
@@ -48,7 +140,7 @@ pub struct Choice {
 }
 
 /// A checked value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// See [`Kind::Switch`].
     Switch(bool),
@@ -60,7 +152,46 @@ pub enum Value {
     Size(u64),
     /// See [`Kind::Choice`]; the canonical spelling.
     Word(&'static str),
+    /// See [`Kind::Text`].
+    Text(Arc<str>),
+    /// See [`Kind::Secret`].
+    Secret(Secret),
+    /// See [`Kind::List`].
+    List(Arc<[Arc<str>]>),
 }
+
+/// A text that is never shown, unless it is nothing but references.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret(Arc<str>);
+
+impl Secret {
+    /// The text as it was written, references unexpanded.
+    pub fn written(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.0.is_empty() || references::are_all_of(&self.0);
+        f.write_str(if shown { &self.0 } else { MASK })
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
+    }
+}
+
+/// What stands in place of a secret.
+const MASK: &str = "***";
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,17 +201,31 @@ impl fmt::Display for Value {
             Self::Time(time) => f.write_str(&duration_text(*time)),
             Self::Size(bytes) => f.write_str(&size_text(*bytes)),
             Self::Word(word) => f.write_str(word),
+            Self::Text(text) => f.write_str(text),
+            Self::Secret(secret) => write!(f, "{secret}"),
+            Self::List(texts) => f.write_str(&texts.join(",")),
         }
     }
 }
 
 impl Value {
-    /// As a JSON value: switches and counts as such, everything else as text.
-    pub fn to_json(self) -> serde_json::Value {
+    /// As a JSON value, to be shown: switches, counts and lists as such, everything else as text.
+    pub fn to_json(&self) -> serde_json::Value {
         match self {
-            Self::Switch(on) => on.into(),
-            Self::Count(count) => count.into(),
-            Self::Time(_) | Self::Size(_) | Self::Word(_) => self.to_string().into(),
+            Self::Switch(on) => (*on).into(),
+            Self::Count(count) => (*count).into(),
+            Self::List(texts) => texts.iter().map(|text| &**text).collect(),
+            Self::Time(_) | Self::Size(_) | Self::Word(_) | Self::Text(_) | Self::Secret(_) => {
+                self.to_string().into()
+            }
+        }
+    }
+
+    /// As [`Kind::read_text`] reads it back, to be kept: with secrets.
+    pub fn kept(&self) -> String {
+        match self {
+            Self::Secret(secret) => secret.written().to_owned(),
+            other => other.to_string(),
         }
     }
 }
@@ -96,9 +241,23 @@ impl Kind {
             (Self::Time { .. }, Raw::Whole(number)) => {
                 return Err(format!("a time needs its unit, for example \"{number}s\""));
             }
-            (Self::Time { .. } | Self::Size { .. } | Self::Choice(_), Raw::Text(text)) => {
-                return self.read_text(text);
-            }
+            (Self::List(form), Raw::List(nodes)) => Value::List(
+                nodes
+                    .iter()
+                    .map(|node| match &node.raw {
+                        Raw::Text(text) => form.read(text),
+                        other => Err(format!("{} is not {}", other.name(), form.expected())),
+                    })
+                    .collect::<Result<_, _>>()?,
+            ),
+            (
+                Self::Time { .. }
+                | Self::Size { .. }
+                | Self::Choice(_)
+                | Self::Text(_)
+                | Self::Secret,
+                Raw::Text(text),
+            ) => return self.read_text(text),
             _ => return Err(format!("expected {}, found {}", self.expected(), raw.name())),
         };
         self.bounded(value)
@@ -119,16 +278,25 @@ impl Kind {
             Self::Time { .. } => Value::Time(parse_duration(text)?),
             Self::Size { .. } => Value::Size(parse_size(text)?),
             Self::Choice(choices) => Value::Word(choose(choices, text)?),
+            Self::Text(form) => Value::Text(form.read(text)?),
+            Self::Secret => {
+                references::check(text)?;
+                Value::Secret(text.into())
+            }
+            Self::List(form) => {
+                let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
+                Value::List(texts.map(|text| form.read(text)).collect::<Result<_, _>>()?)
+            }
         };
         self.bounded(value)
     }
 
     /// The value, if it is within the bounds.
     fn bounded(self, value: Value) -> Result<Value, String> {
-        let within = match (self, value) {
+        let within = match (self, &value) {
             (Self::Count { min, max }, Value::Count(is))
-            | (Self::Size { min, max }, Value::Size(is)) => (min..=max).contains(&is),
-            (Self::Time { min, max }, Value::Time(is)) => (min..=max).contains(&is),
+            | (Self::Size { min, max }, Value::Size(is)) => (min..=max).contains(is),
+            (Self::Time { min, max }, Value::Time(is)) => (min..=max).contains(is),
             _ => true,
         };
         if within { Ok(value) } else { Err(format!("{value} is not {}", self.expected())) }
@@ -146,6 +314,9 @@ impl Kind {
                 format!("a size from {} to {}", size_text(min), size_text(max))
             }
             Self::Choice(choices) => format!("one of {}", word_list(choices)),
+            Self::Text(form) => form.expected().to_owned(),
+            Self::Secret => "text, or a reference like ${file:PATH}".to_owned(),
+            Self::List(form) => form.several().to_owned(),
         }
     }
 }
@@ -318,5 +489,21 @@ mod tests {
         assert_eq!(time.read(&Raw::Whole(0)), Ok(Value::Time(Duration::ZERO)));
         assert!(Kind::Switch.read(&Raw::Text("true".to_owned())).is_err());
         assert_eq!(Kind::Switch.read_text("On"), Ok(Value::Switch(true)));
+    }
+
+    #[test]
+    fn files_and_proxies_have_a_form() {
+        let read = |form, text| Kind::Text(form).read_text(text).map(|value| value.to_string());
+        for text in ["", "off", "http://p:3128", "https://p", "socks5h://127.0.0.1:1080"] {
+            assert_eq!(read(Form::Proxy, text).as_deref(), Ok(text));
+        }
+        for text in ["p:3128", "ftp://p", "http://", "socks4://p"] {
+            assert!(read(Form::Proxy, text).unwrap_err().contains("the address of a proxy"));
+        }
+        let said = read(Form::Proxy, "http://me:hush@p").unwrap_err();
+        assert!(said.starts_with("a password has no place here") && !said.contains("hush"));
+        let files = Kind::List(Form::File).read_text("/a, /b").unwrap();
+        assert_eq!(files.to_string(), "/a,/b");
+        assert!(Kind::List(Form::File).read_text("ca.pem").is_err());
     }
 }

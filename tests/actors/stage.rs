@@ -139,7 +139,6 @@ impl Stage {
             eras: eras.clone(),
             catalog: catalog.clone(),
             subs: mcpx::actors::subs::Subs::default(),
-            subs: mcpx::actors::subs::Subs::default(),
             alive: Alive::default(),
         };
         let upstreams = UpstreamsHandle::new(Arc::new(settings.clone()), shop);

@@ -191,6 +191,8 @@ impl Daemon {
             command.env(key, self.path(folder));
         }
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        // Tests run side by side: each daemon takes a port that is free, and tells it.
+        command.env("MCPX_HTTP_LISTEN", "127.0.0.1:0");
         command.env("SHELL", "/bin/sh").env("MCPX_LOG", "debug").env(MARK_KEY, &self.mark);
         command.envs(self.environment.iter().map(|(key, value)| (key, value)));
         command
@@ -221,6 +223,13 @@ impl Daemon {
     /// A request to the control socket.
     pub async fn http(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
         http::request(&self.socket(), method, path, body).await
+    }
+
+    /// Where this daemon serves hosts over HTTP, with its token: what `mcpx status --http` shows.
+    pub async fn over_http(&self) -> (String, String) {
+        let answer = self.http("GET", "/v1/http", None).await.json();
+        let text = |key: &str| answer[key].as_str().unwrap_or_default().to_owned();
+        (text("url"), text("token"))
     }
 
     /// Children of the daemon, their children and so on.

@@ -178,7 +178,7 @@ pub(super) fn keep(server: &CatalogServer) -> Option<Vec<u8>> {
         version: KEPT_VERSION,
         info: server.info.clone(),
         instructions: server.instructions.clone(),
-        capabilities: Some(server.capabilities.clone()),
+        capabilities: server.capabilities.clone(),
         incomplete: incomplete(&server.listing)?,
         tools: server.tools.iter().map(|tool| tool.raw.clone()).collect(),
         resources: keep_list(&server.resources),
@@ -209,7 +209,7 @@ pub(super) fn restore(def: Arc<ServerDef>, kept: Option<&[u8]>) -> CatalogServer
         def,
         info: None,
         instructions: None,
-        capabilities: RawJson::empty_object(),
+        capabilities: None,
         listing: Listing::Never,
         tools: Arc::new([]),
         resources: Offers::default(),
@@ -233,7 +233,7 @@ pub(super) fn restore(def: Arc<ServerDef>, kept: Option<&[u8]>) -> CatalogServer
     entry.listing = read_listing(kept.incomplete);
     entry.info = kept.info;
     entry.instructions = kept.instructions;
-    entry.capabilities = kept.capabilities.unwrap_or_else(RawJson::empty_object);
+    entry.capabilities = kept.capabilities;
     entry
 }
 

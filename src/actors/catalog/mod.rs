@@ -257,6 +257,7 @@ impl Actor for Catalog {
             CatalogMsg::Identified { server, info, instructions, capabilities } => {
                 let Some(old) = state.entries.get(&server) else { return Ok(()) };
                 let old = (**old).clone();
+                let capabilities = Some(capabilities);
                 state.replace(CatalogServer { info, instructions, capabilities, ..old });
             }
             CatalogMsg::Listed { def, kind, list } => state.listed(&def, kind, list),

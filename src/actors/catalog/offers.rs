@@ -268,10 +268,7 @@ impl OffersView {
         }
         if places.is_empty() {
             // Not everything that a server has is listed: where one alone has any, it is meant.
-            let has_any = |seen: &Seen| {
-                let unknown = seen.server.resources.listing == Listing::Never;
-                unknown || seen.server.declares(ListKind::Resources.capability())
-            };
+            let has_any = |seen: &Seen| !seen.server.lacks(ListKind::Resources.capability());
             let all = self.passing().filter(|(_, seen)| has_any(seen)).map(|(at, _)| at);
             places = all.collect();
             if places.len() != 1 {

@@ -41,7 +41,7 @@ impl Snapshot {
         let make = || {
             let reserved = dispatch::own_names();
             let reserved: Vec<&str> = reserved.iter().map(String::as_str).collect();
-            Arc::new(View::passthrough(&self.servers, expose, &reserved))
+            Arc::new(View::passthrough(&self.servers, expose, &reserved, &self.offers(expose)))
         };
         let (made_for, view) = self.view.get_or_init(|| (*expose, make()));
         if made_for == expose { Arc::clone(view) } else { make() }
@@ -64,8 +64,8 @@ pub struct CatalogServer {
     pub info: Option<RawJson>,
     /// Its instructions.
     pub instructions: Option<String>,
-    /// What it declared, newest shape; `{}` before it has been reached.
-    pub capabilities: RawJson,
+    /// What it declared, newest shape, once it has been reached.
+    pub capabilities: Option<RawJson>,
     /// Whether its tools have ever been listed.
     pub listing: Listing,
     /// Its tools, sorted by name (P-11).
@@ -99,7 +99,13 @@ impl CatalogServer {
 
     /// Whether it declared `capability`.
     pub fn declares(&self, capability: &str) -> bool {
-        self.capabilities.member(capability).is_some_and(|declared| !declared.is_null())
+        let declared = self.capabilities.as_ref().and_then(|all| all.member(capability));
+        declared.is_some_and(|declared| !declared.is_null())
+    }
+
+    /// Whether it has been reached and did not declare `capability`; it is not asked then.
+    pub fn lacks(&self, capability: &str) -> bool {
+        self.capabilities.is_some() && !self.declares(capability)
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::{CatalogServer, Listing, ToolRecord};
+use super::{CatalogServer, Listing, OffersView, ToolRecord};
 use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::links;
 use crate::protocol::model::tool::for_hosts;
 use crate::protocol::naming::{Exposed, ExposedName, exposed_names, may_be_of};
 use crate::settings::typed::ExposeSettings;
@@ -42,11 +43,12 @@ pub struct ViewTool {
 impl View {
     /// The tools of all servers whose mode shows them, under names that are none of `reserved`. Bare
     /// names where exactly one server is exposed and its prefix is empty; with several, an empty
-    /// prefix means the namespace.
+    /// prefix means the namespace. Links to resources are those of `offers`.
     pub fn passthrough(
         servers: &[Arc<CatalogServer>],
         expose: &ExposeSettings,
         reserved: &[&str],
+        offers: &OffersView,
     ) -> Self {
         let mode = |server: &CatalogServer| server.def.expose.unwrap_or(expose.mode);
         let shown: Vec<_> =
@@ -82,6 +84,11 @@ impl View {
             let Some(tool) = server.tools.get(tool) else { continue };
             // One that no host can take is left out; mcpx_namespaces shows it (F41).
             let Ok(definition) = for_hosts(&tool.raw, &name) else { continue };
+            let renamed = |uri: &str| {
+                let shown = offers.address_of(&server.def.key, uri);
+                (shown != uri).then_some(shown)
+            };
+            let definition = links::in_definition(&definition, &renamed).unwrap_or(definition);
             view.by_name.insert(name.clone(), view.tools.len());
             let (tool, server) = (Arc::clone(tool), Arc::clone(server));
             view.tools.push(ViewTool { name, tool, server, definition });
@@ -181,8 +188,13 @@ mod tests {
         }
     }
 
+    fn passthrough(servers: &[Arc<CatalogServer>], limit: usize, reserved: &[&str]) -> View {
+        let offers = OffersView::new(servers, &expose(limit));
+        View::passthrough(servers, &expose(limit), reserved, &offers)
+    }
+
     fn names(servers: &[Arc<CatalogServer>], limit: usize) -> Vec<String> {
-        let view = View::passthrough(servers, &expose(limit), &[]);
+        let view = passthrough(servers, limit, &[]);
         for tool in &view.tools {
             assert_eq!(view.find(&tool.name).unwrap().tool.name, tool.tool.name);
         }
@@ -193,7 +205,7 @@ mod tests {
     fn names_have_the_namespace_before_them() {
         let servers = [server("a", None, &["x", "y"]), server("b", Some("pre"), &["x"])];
         assert_eq!(names(&servers, 64), ["a_x", "a_y", "pre_x"]);
-        let raw = &View::passthrough(&servers, &expose(64), &[]).tools[0].definition;
+        let raw = &passthrough(&servers, 64, &[]).tools[0].definition;
         assert_eq!(raw.as_str(), r#"{"x":1e2,"name":"a_x","inputSchema":{"type":"object"}}"#);
     }
 
@@ -208,7 +220,7 @@ mod tests {
     #[test]
     fn reserved_names_are_not_given() {
         let servers = [server("a", Some(""), &["mcpx_call", "x"])];
-        let view = View::passthrough(&servers, &expose(64), &["mcpx_call"]);
+        let view = passthrough(&servers, 64, &["mcpx_call"]);
         assert!(view.find("mcpx_call").is_none());
         assert_eq!(view.tools.len(), 2);
         assert_eq!(view.find("x").unwrap().tool.name, "x");
@@ -217,9 +229,7 @@ mod tests {
     /// F38: the digest tells whether a host would see another list.
     #[test]
     fn f38_the_digest_is_of_what_is_seen() {
-        let of = |names: &[&str]| {
-            View::passthrough(&[server("a", None, names)], &expose(64), &[]).digest
-        };
+        let of = |names: &[&str]| passthrough(&[server("a", None, names)], 64, &[]).digest;
         assert_eq!(of(&["x", "y"]), of(&["y", "x"]));
         assert_ne!(of(&["x", "y"]), of(&["x"]));
     }

@@ -2,6 +2,7 @@
 //! step that fails is named with its mend.
 
 use super::super::dispatch::Context;
+use super::super::hosts::door::Door;
 use super::super::upstreams::{Caller, Reason};
 use super::servers;
 use crate::control::ApiError;
@@ -25,10 +26,39 @@ pub(super) async fn examine(context: &Context, server: Option<&str>) -> Result<R
         Some(name) => vec![servers::find(context, name)?],
         None => context.settings().servers.clone(),
     };
+    if server.is_none() {
+        findings.extend(over_http(context).await);
+    }
     for def in &defs {
         findings.push(one_server(context, def).await);
     }
     Ok(RawJson::write(&DoctorAnswer { findings }))
+}
+
+/// The side towards hosts over HTTP, where there is to be one.
+async fn over_http(context: &Context) -> Option<Finding> {
+    let subject = "hosts over HTTP";
+    let door = context.door.settled(context.settings().daemon.ask).await;
+    let url = door.url().unwrap_or_default();
+    match door {
+        Door::Shut => None,
+        Door::Open { open, .. } => {
+            let how = if open { "without a token" } else { "with the token" };
+            Some(Finding::ok(subject, format!("served at {url}, {how}")))
+        }
+        Door::Opening => Some(Finding::bad(
+            Severity::Warning,
+            subject,
+            "not served yet",
+            "ask again in a moment",
+        )),
+        Door::Stuck { why } => Some(Finding::bad(
+            Severity::Error,
+            subject,
+            why,
+            "set http.listen to a port that is free (or to \"off\"), then run `mcpx reload`",
+        )),
+    }
 }
 
 async fn one_server(context: &Context, def: &ServerDef) -> Finding {

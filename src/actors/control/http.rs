@@ -50,7 +50,9 @@ async fn answer(context: &Arc<Context>, request: HttpIn) -> Result<HttpOut, ApiE
             let query = request.query.as_deref();
             let call = route::resolve(verb, path, query, &request.body)?;
             if let Some(stream) = streams::open(context, &call) {
-                return Ok(event_stream(HttpBody::Stream(stream?)));
+                let keep_alive = context.settings().http.sse_keep_alive;
+                let body = HttpBody::Events { chunks: stream?, keep_alive };
+                return Ok(HttpOut { status: StatusCode::OK, headers: HeaderMap::new(), body });
             }
             execute(context, call).await.map(|answer| json(StatusCode::OK, &answer))
         }
@@ -61,13 +63,6 @@ fn json(status: StatusCode, body: &RawJson) -> HttpOut {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     HttpOut { status, headers, body: HttpBody::Full(body.bytes()) }
-}
-
-fn event_stream(body: HttpBody) -> HttpOut {
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    HttpOut { status: StatusCode::OK, headers, body }
 }
 
 fn failure(error: &ApiError) -> HttpOut {

@@ -15,11 +15,12 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::dispatch::Context;
+use super::hosts::door::Door;
 use super::root::End;
 use super::support::ask::AskError;
 use super::upstreams::{Reason, Refused};
 use crate::control::types::{
-    FailureCode, HealthAnswer, ShutdownAnswer, StatusAnswer, VersionAnswer,
+    FailureCode, HealthAnswer, HttpAnswer, ShutdownAnswer, StatusAnswer, VersionAnswer,
 };
 use crate::control::{ApiError, OpCall, attach};
 use crate::protocol::jsonrpc::RawJson;
@@ -65,6 +66,7 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         OpCall::SettingsSet { changes } => config::change(context, &changes).await,
         OpCall::Config => Ok(config::show(context)),
         OpCall::Protocol => Ok(servers::protocol(context).await),
+        OpCall::Http => Ok(http_side(context).await),
         OpCall::Health => Ok(health(context).await),
         OpCall::Doctor { server } => doctor::examine(context, server.as_deref()).await,
         OpCall::Version => Ok(version(context)),
@@ -77,6 +79,25 @@ fn version(context: &Context) -> RawJson {
         version: context.identity.version.to_owned(),
         revisions: Revision::ALL.map(|revision| revision.as_str().to_owned()).to_vec(),
         attach: attach::VERSION,
+    })
+}
+
+/// For our own user: with the token.
+async fn http_side(context: &Context) -> RawJson {
+    let door = context.door.settled(context.settings().daemon.ask).await;
+    let url = door.url();
+    let (problem, open, token) = match door {
+        Door::Opening => (Some("it is still being opened".to_owned()), false, None),
+        Door::Shut => (None, false, None),
+        Door::Open { token, open, .. } => (None, open, token),
+        Door::Stuck { why } => (Some(why), false, None),
+    };
+    RawJson::write(&HttpAnswer {
+        url,
+        problem,
+        open,
+        token: token.as_ref().map(|token| token.text().to_owned()),
+        token_from: token.map(|token| token.from.to_string()),
     })
 }
 

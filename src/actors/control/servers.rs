@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::super::dispatch::Context;
+use super::super::hosts::door::Door;
 use super::super::pool::status::{InstanceStatus, PoolStatus, ProtocolStatus};
 use super::{Status, not_asked, refused};
 use crate::control::ApiError;
@@ -49,13 +50,18 @@ pub(super) async fn status(context: &Context, server: Option<&str>) -> Result<St
 }
 
 fn daemon_view(context: &Context) -> DaemonView {
-    let identity = &context.identity;
+    let (identity, door) = (&context.identity, context.door.door());
     let uptime = clock::now().saturating_duration_since(identity.started);
     DaemonView {
         version: identity.version.to_owned(),
         pid: std::process::id(),
         uptime_ms: u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
         socket: identity.socket.display().to_string(),
+        http: door.url(),
+        http_problem: match door {
+            Door::Stuck { why } => Some(why),
+            Door::Opening | Door::Shut | Door::Open { .. } => None,
+        },
         state_dir: identity.state.display().to_string(),
         memory: process::resident_bytes(),
         configuration: context.settings.current().problems.clone(),

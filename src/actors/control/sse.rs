@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
+use crate::protocol::framing::sse::encode::{Fields, event};
 use crate::protocol::jsonrpc::RawJson;
 
 /// The sending end of a stream. The receiver is the answer's body: when its reader goes away, sending
@@ -23,10 +24,8 @@ pub(super) fn channel() -> (EventSender, mpsc::Receiver<Bytes>) {
 impl EventSender {
     /// Sends one event; false where nobody reads any more.
     pub(super) async fn send<T: Serialize + ?Sized>(&self, name: &str, data: &T) -> bool {
-        let data = RawJson::write(data);
-        // JSON written here holds no line end; a payload's own, between its tokens, are blanked.
-        let text = data.as_str().replace(['\n', '\r'], " ");
-        self.0.send(Bytes::from(format!("event: {name}\ndata: {text}\n\n"))).await.is_ok()
+        let fields = Fields { name: Some(name), ..Fields::default() };
+        self.0.send(event(fields, RawJson::write(data).as_str().as_bytes())).await.is_ok()
     }
 
     /// Resolves when nobody reads any more.

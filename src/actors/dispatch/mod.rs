@@ -5,14 +5,19 @@
 
 mod arguments;
 mod call_tool;
+mod completion;
 mod core_tools;
 mod listed;
 mod namespaces;
 mod nearest;
+mod offers;
 mod op_tools;
 mod outcome;
+mod prompts;
 mod repeats;
+mod resources;
 mod status;
+mod subscriptions;
 mod tools;
 
 use std::sync::Arc;
@@ -24,6 +29,7 @@ use super::support::progress::ProgressSender;
 use super::upstreams::{Caller, UpstreamsHandle};
 use crate::protocol::jsonrpc::{Code, Method, RawJson, RpcError};
 use crate::protocol::session::Outcome;
+use crate::protocol::session::upstream::ListKind;
 use crate::settings::Settings;
 
 pub(crate) use core_tools::instructions;
@@ -47,6 +53,8 @@ pub struct Context {
     pub identity: Arc<super::control::Identity>,
     /// The host connections.
     pub hosts: super::hosts::HostsHandle,
+    /// Where hosts come in over HTTP.
+    pub door: super::hosts::door::DoorHandle,
     /// Changes settings, reloads and ends the daemon.
     pub root: super::root::RootHandle,
 }
@@ -81,6 +89,16 @@ pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
     match request.method.as_str() {
         "tools/list" => Box::pin(tools::list(context, &request)).await,
         "tools/call" => tools::call(context, request).await,
+        "resources/list" => Box::pin(offers::list(context, &request, ListKind::Resources)).await,
+        "resources/templates/list" => {
+            Box::pin(offers::list(context, &request, ListKind::Templates)).await
+        }
+        "prompts/list" => Box::pin(offers::list(context, &request, ListKind::Prompts)).await,
+        "resources/read" => Box::pin(resources::read(context, request)).await,
+        "resources/subscribe" => Box::pin(subscriptions::subscribe(context, &request)).await,
+        "resources/unsubscribe" => subscriptions::unsubscribe(context, &request),
+        "prompts/get" => Box::pin(prompts::get(context, request)).await,
+        "completion/complete" => Box::pin(completion::complete(context, request)).await,
         other => {
             let text = format!("mcpx has no method `{other}`");
             Err(RpcError::new(Code::MethodNotFound, text))

@@ -14,9 +14,11 @@ use crate::protocol::model::tool_result;
 /// Before an op's id in its tool's name.
 const PREFIX: &str = "mcpx_";
 
-/// Ops that are tools: not those that a core tool does better, and not the daemon's own end.
+/// Ops that are tools: not those that a core tool does better, not the daemon's own end, and not the
+/// one that shows a secret.
 fn is_tool(op: &Op) -> bool {
-    !matches!(op.name, OpName::Call | OpName::Ask | OpName::Status | OpName::Shutdown)
+    use OpName::{Ask, Call, Http, Shutdown, Status};
+    !matches!(op.name, Call | Ask | Status | Shutdown | Http)
 }
 
 /// The tools, in the order of the table.
@@ -87,5 +89,6 @@ mod tests {
         assert_eq!(hints.member("destructiveHint").unwrap().as_str(), "true");
         assert_eq!(hints.member("openWorldHint").unwrap().as_str(), "false");
         assert!(find("mcpx_shutdown").is_none());
+        assert!(find("mcpx_http").is_none());
     }
 }

@@ -1,6 +1,7 @@
 //! How a caller is told what became of a call (product.md 7).
 
-use crate::actors::upstreams::{Reason, Refused};
+use super::Context;
+use crate::actors::upstreams::{CallWant, Reason, Refused};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 use crate::protocol::model::tool_result;
 use crate::protocol::session::{Answer, Outcome};
@@ -24,6 +25,30 @@ impl Told {
     /// A tools/call result: models read it, so it is a result with `isError` and not an error.
     pub(crate) fn as_tool_result(&self) -> RawJson {
         tool_result::refused_result(self.reason.as_str(), &self.text)
+    }
+
+    /// The answer to any other request.
+    pub(crate) fn as_error(&self) -> RpcError {
+        refused_error(self.reason.as_str(), &self.text)
+    }
+}
+
+fn refused_error(reason: &str, text: &str) -> RpcError {
+    let data = RawJson::write(&serde_json::json!({ "reason": reason }));
+    RpcError::new(Code::InternalError, text).with_data(data)
+}
+
+/// Asks an upstream something that is no call of a tool; `what` names it in texts.
+pub(crate) async fn ask(context: &Context, what: &str, want: CallWant) -> Result<Outcome, Told> {
+    match context.upstreams.call(want).await {
+        Ok(Answer::TooLarge { bytes, limit }) => {
+            let text = format!(
+                "the answer of {what} has {bytes} bytes, more than the {limit} that mcpx accepts \
+                 (setting link.max_frame); it was thrown away"
+            );
+            Ok(Err(refused_error("too_large", &text)))
+        }
+        answered => answer_outcome(what, answered),
     }
 }
 

@@ -7,10 +7,14 @@ use sha2::{Digest, Sha256};
 
 use super::listed::Views;
 use super::outcome::{Told, answer_outcome};
-use super::{Context, Request, call_tool, core_tools, namespaces, nearest, op_tools, status};
+use super::{
+    Context, Request, call_tool, core_tools, namespaces, nearest, offers, op_tools, resources,
+    status,
+};
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
 use crate::actors::upstreams::{CallWant, Caller, Reason};
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
+use crate::protocol::model::links;
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::ListKind;
 use crate::settings::{ExposeMode, Settings};
@@ -73,11 +77,7 @@ pub(super) fn shown(digest: &[u8]) -> Arc<str> {
 
 /// All of this host's tools on one page.
 pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
-    // One page holds everything, so no cursor is ever given out and none can be right (F39).
-    if request.params.member("cursor").is_some_and(|cursor| !cursor.is_null()) {
-        let text = "this cursor is none of mcpx's: its tool list has a single page";
-        return Err(RpcError::new(Code::InvalidParams, text));
-    }
+    offers::only_page(&request.params, ListKind::Tools)?;
     let settings = context.settings();
     if context.catalog.view(&settings.expose).waits_for_lists() {
         context.upstreams.ensure_listed(&request.caller, ListKind::Tools).await;
@@ -202,9 +202,18 @@ pub(super) async fn upstream_call(
     let answered = context.upstreams.call(want).await;
     // The common case needs no words.
     if let Ok(crate::protocol::session::Answer::Complete(result)) = answered {
-        return Ok(Ok(result));
+        return Ok(Ok(with_addresses(context, &server, result)));
     }
     answer_outcome(&what(), answered)
+}
+
+/// A result whose links a host can read (F46).
+fn with_addresses(context: &Context, server: &str, result: RawJson) -> RawJson {
+    let renamed = |uri: &str| {
+        let shown = resources::view(context).address_of(server, uri);
+        (shown != uri).then_some(shown)
+    };
+    links::in_tool_result(&result, &renamed).unwrap_or(result)
 }
 
 /// Says what is near, and which servers may yet have it (F48).

@@ -1,36 +1,115 @@
-//! `/mcp`: hosts over Streamable HTTP.
+//! `/mcp`: hosts over Streamable HTTP, of all revisions.
 //!
-//! Answers what the listener admitted. Not written yet: every request is told so.
+//! One endpoint for both eras: what a POST holds decides ([`crate::protocol::http_rules::post`]).
+//! A modern request is answered by its own task and leaves nothing behind ([`modern`]); everything
+//! else belongs to a session, which is a [`super::host`] ([`legacy`]). Never looks at what a request
+//! means.
+
+mod answer;
+mod legacy;
+mod modern;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, Method};
 
 use super::dispatch::Context;
-use crate::transport::http::{Answering, HttpBody, HttpHandler, HttpIn, HttpOut};
+use crate::protocol::http_rules::headers::SESSION_ID;
+use crate::protocol::http_rules::post::{self, Accepts, Posted, Said};
+use crate::protocol::jsonrpc::{Incoming, Message};
+use crate::protocol::session::host::PostId;
+use crate::transport::http::{Answering, HttpHandler, HttpIn, HttpOut};
+
+/// Where hosts reach mcpx over HTTP.
+const PATH: &str = "/mcp";
 
 /// Answers `/mcp` and `/mcp/{profile}`.
 #[derive(Debug)]
 pub struct McpEndpoint {
-    _context: Arc<Context>,
+    inner: Arc<Endpoint>,
+}
+
+#[derive(Debug)]
+struct Endpoint {
+    context: Arc<Context>,
+    /// The last POST's number.
+    posts: AtomicU64,
 }
 
 impl McpEndpoint {
     /// Answers with these handles.
-    pub const fn new(context: Arc<Context>) -> Self {
-        Self { _context: context }
+    pub fn new(context: Arc<Context>) -> Self {
+        Self { inner: Arc::new(Endpoint { context, posts: AtomicU64::new(0) }) }
     }
 }
 
 impl HttpHandler for McpEndpoint {
-    fn handle(&self, _request: HttpIn) -> Answering {
-        Box::pin(async {
-            let mut headers = HeaderMap::new();
-            let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-            headers.insert(header::CONTENT_TYPE, plain);
-            let body = HttpBody::Full(Bytes::from_static(b"hosts over HTTP are not served yet\n"));
-            HttpOut { status: StatusCode::NOT_IMPLEMENTED, headers, body }
-        })
+    fn handle(&self, request: HttpIn) -> Answering {
+        let endpoint = Arc::clone(&self.inner);
+        Box::pin(async move { endpoint.answer(request).await })
     }
+}
+
+impl Endpoint {
+    async fn answer(&self, request: HttpIn) -> HttpOut {
+        if let Some(refused) = unknown_profile(&request.path) {
+            return refused;
+        }
+        if self.context.root.is_ending() {
+            return answer::ending();
+        }
+        match request.method {
+            Method::POST => self.post(request).await,
+            Method::GET => self.get(&request.headers).await,
+            Method::DELETE => self.delete(&request.headers).await,
+            _ => answer::wrong_method(answer::ALL_METHODS),
+        }
+    }
+
+    async fn post(&self, request: HttpIn) -> HttpOut {
+        let HttpIn { headers, body, .. } = request;
+        let accepts = Accepts::of(&headers);
+        if !accepts.json && !accepts.events {
+            return answer::not_acceptable("application/json and text/event-stream");
+        }
+        if !post::is_json(&headers) {
+            return answer::wrong_kind();
+        }
+        let posted = match post::read(&headers, &body) {
+            Ok(posted) => posted,
+            Err(refusal) => return answer::refusal(refusal),
+        };
+        // What was read of it holds it as long as it is needed.
+        drop(body);
+        match posted {
+            Posted::Modern(request) => modern::answer(&self.context, request, accepts).await,
+            Posted::ModernNote => answer::accepted(),
+            Posted::Opening(request) => {
+                let incoming = Incoming::One(Message::Request(request));
+                // Whatever its header says: what it asks for stands in its body (H-08).
+                self.legacy(&headers, incoming, Said::Nothing, accepts).await
+            }
+            Posted::Legacy(incoming) => {
+                self.legacy(&headers, incoming, Said::of(&headers), accepts).await
+            }
+        }
+    }
+
+    fn next_post(&self) -> PostId {
+        PostId(self.posts.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+/// The id of the session that a request belongs to.
+fn session_id(headers: &HeaderMap) -> Option<&str> {
+    // An id that is no text is nobody's, and not none.
+    headers.get(SESSION_ID).map(|value| value.to_str().unwrap_or_default())
+}
+
+/// Profiles are not written yet: under `/mcp` alone everything is served.
+fn unknown_profile(path: &str) -> Option<HttpOut> {
+    let rest = path.strip_prefix(PATH).unwrap_or(path);
+    let profile = rest.trim_matches('/');
+    (!profile.is_empty()).then(|| answer::no_profile(profile))
 }

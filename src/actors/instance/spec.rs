@@ -9,7 +9,7 @@ use super::connect::Connected;
 use super::{Fault, Shop};
 use crate::protocol::session::Limit;
 use crate::settings::references::{Reference, expand, references};
-use crate::settings::{Scope, ServerDef, Settings};
+use crate::settings::{AuthDef, Scope, ServerDef, Settings};
 use crate::transport::environment::Environment;
 use crate::transport::link::LinkLimits;
 use crate::transport::stdio::child::{SpawnError, SpawnSpec};
@@ -59,7 +59,7 @@ pub struct NotStarted {
 
 impl NotStarted {
     /// A mistake in the configuration, or something it refers to that is missing.
-    fn mistake(text: impl Into<String>) -> Self {
+    pub(super) fn mistake(text: impl Into<String>) -> Self {
         Self { text: text.into(), fault: Fault::Everybodys }
     }
 }
@@ -120,8 +120,10 @@ async fn prepare(
     let mut env = around.base().await;
     for (name, text) in &def.env {
         let value = expanded(around, &format!("env.{name}"), text).await?;
-        env.retain(|(known, _)| known != name.as_str());
-        env.push((name.into(), value.into()));
+        set(&mut env, name, value);
+    }
+    if let Some(AuthDef::Env { name, value }) = &def.auth {
+        set(&mut env, name, expanded(around, "auth.value", value).await?);
     }
     let cwd = match &def.cwd {
         Some(text) => Some(expanded(around, "cwd", text).await?),
@@ -149,6 +151,11 @@ async fn prepare(
     })
 }
 
+fn set(env: &mut Vec<(OsString, OsString)>, name: &str, value: String) {
+    env.retain(|(known, _)| known != name);
+    env.push((name.into(), value.into()));
+}
+
 /// Where it runs: relative to the project of its caller; what everybody shares, to the folder of the
 /// file that defines it; what has neither, at home.
 fn folder(def: &ServerDef, project: Option<&Path>, cwd: Option<&str>, home: &Path) -> PathBuf {
@@ -163,7 +170,11 @@ fn folder(def: &ServerDef, project: Option<&Path>, cwd: Option<&str>, home: &Pat
 }
 
 /// The text with its references replaced, in one pass.
-async fn expanded(around: &dyn Surroundings, what: &str, text: &str) -> Result<String, NotStarted> {
+pub(crate) async fn expanded(
+    around: &dyn Surroundings,
+    what: &str,
+    text: &str,
+) -> Result<String, NotStarted> {
     let mut values = Vec::new();
     for reference in references(text) {
         values.push(looked_up(around, reference).await);

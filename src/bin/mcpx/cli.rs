@@ -49,50 +49,56 @@ pub(crate) fn tree() -> Command {
 
 /// Commands that are no op, or an op's with more to it.
 fn with_local_commands(root: Command) -> Command {
-    root.mut_subcommand("status", |command| command.visible_alias("ps"))
-        .mut_subcommand("stop", |command| {
-            command
-                .override_usage("mcpx stop <NAME>\n       mcpx stop --daemon")
-                .mut_arg("server", |arg| arg.required(false).required_unless_present("daemon"))
-                .arg(
-                    Arg::new("daemon")
-                        .long("daemon")
-                        .action(ArgAction::SetTrue)
-                        .conflicts_with("server")
-                        .help("Stop the daemon, and every server with it"),
-                )
-        })
-        .mut_subcommand("config", |command| {
-            command
-                .subcommand(
-                    Command::new("check").about("Check the configuration; all mistakes at once"),
-                )
-                .subcommand(Command::new("path").about("Show where the configuration is read from"))
-        })
-        .subcommand(
-            Command::new("serve")
-                .about("The stdio side of a host: give this command to it as an MCP server")
-                .arg(
-                    Arg::new("project")
-                        .long("project")
-                        .value_name("DIR")
-                        .value_parser(value_parser!(PathBuf))
-                        .help(
-                            "The project folder, in place of the one around the working directory",
-                        ),
-                ),
+    root.mut_subcommand("status", |command| {
+        command.visible_alias("ps").arg(
+            Arg::new("http")
+                .long("http")
+                .action(ArgAction::SetTrue)
+                .conflicts_with("server")
+                .help("Show the address and the token for hosts over HTTP"),
         )
-        .subcommand(daemon_command())
-        .subcommand(
-            Command::new("completions").about("Print the completion script of a shell").arg(
-                Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)),
+    })
+    .mut_subcommand("stop", |command| {
+        command
+            .override_usage("mcpx stop <NAME>\n       mcpx stop --daemon")
+            .mut_arg("server", |arg| arg.required(false).required_unless_present("daemon"))
+            .arg(
+                Arg::new("daemon")
+                    .long("daemon")
+                    .action(ArgAction::SetTrue)
+                    .conflicts_with("server")
+                    .help("Stop the daemon, and every server with it"),
+            )
+    })
+    .mut_subcommand("config", |command| {
+        command
+            .subcommand(
+                Command::new("check").about("Check the configuration; all mistakes at once"),
+            )
+            .subcommand(Command::new("path").about("Show where the configuration is read from"))
+    })
+    .subcommand(
+        Command::new("serve")
+            .about("The stdio side of a host: give this command to it as an MCP server")
+            .arg(
+                Arg::new("project")
+                    .long("project")
+                    .value_name("DIR")
+                    .value_parser(value_parser!(PathBuf))
+                    .help("The project folder, in place of the one around the working directory"),
             ),
-        )
-        .subcommand(
-            Command::new("demo-server")
-                .hide(true)
-                .about("The built-in upstream: a small MCP server on stdin and stdout"),
-        )
+    )
+    .subcommand(daemon_command())
+    .subcommand(
+        Command::new("completions").about("Print the completion script of a shell").arg(
+            Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)),
+        ),
+    )
+    .subcommand(
+        Command::new("demo-server")
+            .hide(true)
+            .about("The built-in upstream: a small MCP server on stdin and stdout"),
+    )
 }
 
 fn daemon_command() -> Command {

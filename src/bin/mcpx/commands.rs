@@ -36,6 +36,7 @@ pub(crate) fn run(setup: &Setup, json: bool, name: &str, matches: &ArgMatches) -
             ["version"] => version(&reach).await,
             ["doctor"] => doctor::run(&reach, optional(matches, "server")).await,
             ["stop"] if matches.get_flag("daemon") => stop_daemon(&reach).await,
+            ["status"] if matches.get_flag("http") => perform(&reach, &OpCall::Http).await,
             ["settings"] => perform(&reach, &OpCall::SettingsGet { key: None }).await,
             words => {
                 let op = cli::op_of(words)
@@ -81,6 +82,7 @@ fn op_call(op: OpName, matches: &ArgMatches, reach: &Reach<'_>) -> Result<OpCall
         OpName::SettingsGet => OpCall::SettingsGet { key: optional(matches, "key") },
         OpName::SettingsSet => OpCall::SettingsSet { changes: changes(matches)? },
         OpName::Protocol => OpCall::Protocol,
+        OpName::Http => OpCall::Http,
         OpName::Health => OpCall::Health,
         OpName::Config => OpCall::Config,
         OpName::Version => OpCall::Version,
@@ -128,6 +130,7 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
         }
         OpName::SettingsSet => tables::settings_changed(printer, &understood(&body)?),
         OpName::Protocol => tables::protocol(printer, &understood(&body)?),
+        OpName::Http => tables::http(&understood(&body)?),
         OpName::Health => return health(&understood(&body)?),
         OpName::Shutdown
         | OpName::Call

@@ -75,6 +75,11 @@ pub(crate) fn status(printer: Printer, answer: &t::StatusAnswer) -> String {
             daemon.configuration.join("\n  ")
         ));
     }
+    match (&daemon.http, &daemon.http_problem) {
+        (Some(url), _) => parts.push(format!("hosts over HTTP: {url}")),
+        (None, Some(why)) => parts.push(format!("hosts over HTTP are not served: {why}")),
+        (None, None) => {}
+    }
     parts.push(servers(printer, &answer.servers));
     for server in &answer.servers {
         parts.extend(trouble(server));
@@ -83,6 +88,27 @@ pub(crate) fn status(printer: Printer, answer: &t::StatusAnswer) -> String {
         parts.push(hosts(printer, &answer.hosts));
     }
     parts.join("\n\n")
+}
+
+/// `mcpx status --http`.
+pub(crate) fn http(answer: &t::HttpAnswer) -> String {
+    let Some(url) = &answer.url else {
+        return match &answer.problem {
+            Some(why) => format!("hosts over HTTP are not served: {why}"),
+            None => "hosts over HTTP are not served: the setting http.listen is empty".to_owned(),
+        };
+    };
+    let mut lines = vec![format!("url     {url}")];
+    if let Some(token) = &answer.token {
+        let from = answer.token_from.as_deref().unwrap_or_default();
+        lines.push(format!("token   {token}"));
+        lines.push(format!("        from {from}"));
+        lines.push(format!("header  Authorization: Bearer {token}"));
+    }
+    if answer.open {
+        lines.push("        not asked of hosts: http.open is on".to_owned());
+    }
+    lines.join("\n")
 }
 
 fn servers(printer: Printer, servers: &[t::ServerView]) -> String {

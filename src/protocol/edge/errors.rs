@@ -55,7 +55,8 @@ mod tests {
 
     fn code(revision: Revision, method: &str, code: i64, data: Option<&str>) -> i64 {
         let data = data.map(|text| RawJson::parse(text.to_owned().into()).unwrap());
-        downgrade(revision, method, &RpcError { code, message: String::new(), data }).code
+        downgrade(revision, method, &RpcError { code, message: String::new(), data, relayed: true })
+            .code
     }
 
     #[test]
@@ -74,7 +75,8 @@ mod tests {
     #[test]
     fn u28_not_found_is_typed() {
         let lifted = |revision: Revision, method, number| {
-            let error = RpcError { code: number, message: String::new(), data: None };
+            let error =
+                RpcError { code: number, message: String::new(), data: None, relayed: false };
             lift(revision, method, error).code
         };
         for revision in Revision::ALL {

@@ -16,6 +16,16 @@ pub fn server_capabilities(revision: Revision, capabilities: &RawJson) -> RawJso
     spell(Shape::ServerCapabilities, revision, capabilities).unwrap_or_else(|| capabilities.clone())
 }
 
+/// What a server of `revision` declared, in newest shape. 2024-11-05 has `completion/complete` and no
+/// capability for it: there it goes without saying.
+pub fn lift_server_capabilities(revision: Revision, capabilities: &RawJson) -> RawJson {
+    let Ok(mut object) = Object::read(capabilities) else { return RawJson::empty_object() };
+    if revision < Revision::V2025_03_26 {
+        object.set_default("completions", RawJson::empty_object());
+    }
+    object.write()
+}
+
 /// A client's capabilities as `revision` has them. Roots are declared `{}` in newest shape; legacy
 /// revisions are told that we send no change notifications (U-34).
 pub fn client_capabilities(revision: Revision, capabilities: &RawJson) -> RawJson {

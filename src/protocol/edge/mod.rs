@@ -87,6 +87,16 @@ pub fn read_envelope(params: Option<&RawJson>) -> Result<Option<Envelope>, RpcEr
     requests::read_envelope(params)
 }
 
+/// The revision that an envelope names, served or not; `None` where it names none.
+pub fn envelope_revision(params: Option<&RawJson>) -> Option<String> {
+    params?.member("_meta")?.member_str(keys::PROTOCOL_VERSION)
+}
+
+/// What a request without an envelope is told whose headers say that it has one (H-13).
+pub fn lacks_envelope() -> RpcError {
+    requests::lacks(keys::PROTOCOL_VERSION, "a string, the protocol revision of the request")
+}
+
 /// Reads a log level, of `logging/setLevel` or an envelope; the error lists those that exist (H-14).
 pub fn read_log_level(level: &RawJson) -> Result<LogLevel, RpcError> {
     requests::log_level(level, "`level`")

@@ -89,7 +89,7 @@ pub(super) fn log_level(level: &RawJson, place: &str) -> Result<LogLevel, RpcErr
     })
 }
 
-fn lacks(key: &str, wanted: &str) -> RpcError {
+pub(super) fn lacks(key: &str, wanted: &str) -> RpcError {
     RpcError::new(
         Code::InvalidParams,
         format!("the request's `_meta` must hold \"{key}\": {wanted}"),

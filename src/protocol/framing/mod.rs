@@ -1,3 +1,4 @@
 //! Bytes to frames and back.
 
 pub mod line;
+pub mod sse;

@@ -1,4 +1,6 @@
-//! What HTTP adds to MCP, as pure rules over headers: which a request carries, and which a server must
-//! refuse. Nothing here knows a socket; `http` lends its types and no more.
+//! What HTTP adds to MCP, as pure rules over headers: which a request carries, which a server must
+//! refuse, who may ask. Nothing here knows a socket; `http` lends its types and no more.
 
 pub mod headers;
+pub mod origin;
+pub mod post;

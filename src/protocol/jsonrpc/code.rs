@@ -71,12 +71,15 @@ pub struct RpcError {
     /// Anything more, as it came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<RawJson>,
+    /// It is a peer's, and mcpx only passes it on.
+    #[serde(skip)]
+    pub relayed: bool,
 }
 
 impl RpcError {
     /// An error of ours without data.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code: code.number(), message: message.into(), data: None }
+        Self { code: code.number(), message: message.into(), data: None, relayed: false }
     }
 
     /// Reads what a peer sent as an error. Whatever it is, it ends the call: what does not fit the
@@ -84,7 +87,7 @@ impl RpcError {
     pub fn read(raw: &RawJson) -> Self {
         let Ok(members) = super::Object::read(raw) else {
             let message = raw.text().unwrap_or_else(|| raw.as_str().to_owned());
-            return Self::new(Code::InternalError, message);
+            return Self { relayed: true, ..Self::new(Code::InternalError, message) };
         };
         let code = members.get("code").and_then(whole_number);
         let message = members
@@ -94,6 +97,19 @@ impl RpcError {
             code: code.unwrap_or(Code::InternalError.number()),
             message: message.unwrap_or_default(),
             data: members.get("data").cloned(),
+            relayed: true,
+        }
+    }
+
+    /// The HTTP status that carries it to a modern host (H-12): the status speaks of what mcpx
+    /// refuses. What an upstream refuses is an answer like any other, but for the two refusals that
+    /// have their status whoever makes them (2026-07-28 Streamable HTTP page, "Protocol Version
+    /// Header", and "Missing Required Client Capability" of the base page).
+    pub const fn http_status(&self) -> u16 {
+        match Code::from_number(self.code) {
+            Some(code @ (Code::MethodNotFound | Code::MissingCapability)) => code.http_status(),
+            Some(code) if !self.relayed => code.http_status(),
+            _ => 200,
         }
     }
 

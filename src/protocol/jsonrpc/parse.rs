@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::scan;
 use super::skim::Members;
-use super::{BadId, Id, Message, Method, Notification, RawJson, Request, Response, RpcError};
+use super::{BadId, Code, Id, Message, Method, Notification, RawJson, Request, Response, RpcError};
 
 /// What a frame held.
 #[derive(Debug)]
@@ -57,6 +57,24 @@ pub enum Malformed {
 }
 
 impl Malformed {
+    /// What its sender is told.
+    pub fn error(&self) -> RpcError {
+        let code = match self {
+            Self::NotJson(_) => Code::ParseError,
+            _ => Code::InvalidRequest,
+        };
+        let cause = std::error::Error::source(self).map(|source| format!(": {source}"));
+        RpcError::new(code, format!("{self}{}", cause.unwrap_or_default()))
+    }
+
+    /// The id that an answer to `frame` goes by, where one can be read.
+    pub fn id_in(&self, frame: &[u8]) -> Option<Id> {
+        match self {
+            Self::NotJson(_) => salvage_id(frame),
+            _ => self.id().cloned(),
+        }
+    }
+
     /// The id to answer to, where one was readable.
     pub fn id(&self) -> Option<&Id> {
         match self {

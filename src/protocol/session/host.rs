@@ -65,6 +65,9 @@ pub enum HostOutput {
         /// On the stream of this POST; `None` is the connection's own stream, over stdio the only
         /// one.
         post: Option<PostId>,
+        /// The HTTP status that it has as the only answer to a modern POST (H-12); elsewhere it
+        /// means nothing.
+        status: u16,
     },
     /// Everything that this POST asked for is answered or withdrawn; nothing more is sent for it.
     PostDone(PostId),
@@ -101,6 +104,9 @@ pub enum HostEvent {
     },
 }
 
+/// The status of whatever is no refusal.
+const OK: u16 = http::StatusCode::OK.as_u16();
+
 /// How many open requests' room an idle session keeps.
 const ROOM_KEPT: usize = 32;
 
@@ -110,6 +116,8 @@ pub struct HostSession {
     config: Arc<HostConfig>,
     /// How everything without an envelope is spelled (H-07).
     handshake: Option<Handshake>,
+    /// What a message without an envelope says of its revision before any handshake.
+    assumed: Option<Revision>,
     /// What could not be told yet, each thing once.
     untold: Vec<HostNote>,
     /// What `logging/setLevel` said (H-42).
@@ -172,6 +180,7 @@ impl HostSession {
         Self {
             config,
             handshake: None,
+            assumed: None,
             untold: Vec::new(),
             log_level: None,
             log_share: notes::LogShare::default(),
@@ -220,6 +229,16 @@ impl HostSession {
             Incoming::One(message) => self.message(message, To { post, batch: None }),
             Incoming::Batch(parts) => self.batch(parts, post),
         }
+    }
+
+    /// The header of a request that comes before any handshake names its revision.
+    pub fn assume(&mut self, revision: Revision) {
+        self.assumed = Some(revision);
+    }
+
+    /// The revision that a handshake has agreed on.
+    pub fn agreed(&self) -> Option<Revision> {
+        self.handshake.as_ref().map(|handshake| handshake.peer.revision)
     }
 
     /// The host sent a line beyond the link's limit; its bytes were thrown away.
@@ -271,7 +290,7 @@ impl HostSession {
             if let Some(params) = throttle.take_due(now, pace) {
                 self.held -= 1;
                 let frame = progress_frame(open.revision, &params, throttle.token());
-                self.outputs.push_back(HostOutput::Send { frame, post: open.to.post });
+                self.outputs.push_back(HostOutput::Send { frame, post: open.to.post, status: OK });
             }
         }
     }
@@ -283,7 +302,7 @@ impl HostSession {
             let (token, rest) = throttle.into_rest();
             if let Some(params) = rest {
                 let frame = progress_frame(open.revision, &params, &token);
-                self.outputs.push_back(HostOutput::Send { frame, post: open.to.post });
+                self.outputs.push_back(HostOutput::Send { frame, post: open.to.post, status: OK });
             }
         }
         let outcome = self.spell(open.revision, &open.method, outcome);
@@ -298,7 +317,7 @@ impl HostSession {
         let held_before = throttle.deadline().is_some();
         if throttle.offer(now, self.config.progress_pace, params) == Passage::Now {
             let frame = progress_frame(open.revision, params, throttle.token());
-            self.outputs.push_back(HostOutput::Send { frame, post: open.to.post });
+            self.outputs.push_back(HostOutput::Send { frame, post: open.to.post, status: OK });
         }
         let holds = throttle.deadline().is_some();
         self.held = self.held + usize::from(holds) - usize::from(held_before);
@@ -347,7 +366,8 @@ impl HostSession {
 
     /// Sends an outcome that is spelled already.
     fn answer(&mut self, to: To, id: Id, outcome: Outcome) {
-        self.reply(to, Response { id: Some(id), outcome }.to_frame());
+        let status = outcome.as_ref().map_or_else(RpcError::http_status, |_| OK);
+        self.reply(to, Response { id: Some(id), outcome }.to_frame(), status);
     }
 
     /// Answers a request whose id cannot be read.
@@ -369,19 +389,19 @@ impl HostSession {
         } else {
             Response { id: None, outcome: Err(error.clone()) }.to_frame()
         };
-        self.reply(to, frame);
+        self.reply(to, frame, error.http_status());
     }
 
-    fn reply(&mut self, to: To, frame: Bytes) {
+    fn reply(&mut self, to: To, frame: Bytes, status: u16) {
         match to.batch {
-            None => self.outputs.push_back(HostOutput::Send { frame, post: to.post }),
+            None => self.outputs.push_back(HostOutput::Send { frame, post: to.post, status }),
             Some(batch) => self.settle(to.post, batch, Some(frame)),
         }
     }
 
     fn settle(&mut self, post: Option<PostId>, batch: BatchKey, answer: Option<Bytes>) {
         if let Some(frame) = self.batches.settle(batch, answer) {
-            self.outputs.push_back(HostOutput::Send { frame, post });
+            self.outputs.push_back(HostOutput::Send { frame, post, status: OK });
         }
     }
 

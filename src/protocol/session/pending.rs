@@ -45,8 +45,9 @@ pub struct CallLimits {
 pub struct LogWant {
     /// The least level.
     pub level: LogLevel,
-    /// Who made the call: of several calls of one host, one hears a message that names none.
-    pub host: u64,
+    /// Whose call it is: of several calls of one host, one hears a message that names none. None
+    /// where the call is all that there is of its host.
+    pub host: Option<u64>,
 }
 
 /// What became of a frame.
@@ -240,7 +241,7 @@ impl<S: CallSink> Pending<S> {
                 entry.last_activity = now;
             }
             let Some(want) = entry.log.filter(|want| message.level >= want.level) else { continue };
-            if !told.contains(&want.host) {
+            if want.host.is_none() || !told.contains(&want.host) {
                 told.push(want.host);
                 entry.sink.log(message.clone());
             }

@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn error(code: i64, data: Option<&str>) -> Outcome {
-        Err(RpcError { code, message: "no".into(), data: data.map(raw) })
+        Err(RpcError { code, message: "no".into(), data: data.map(raw), relayed: true })
     }
 
     /// U-05: canonical and old names in any case; shown canonical.

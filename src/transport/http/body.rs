@@ -3,12 +3,17 @@
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc;
+use tokio::time::Sleep;
+
+use crate::protocol::framing::sse::encode::COMMENT;
+use crate::transport::clock;
 
 /// Why a body was not read.
 #[derive(Debug, thiserror::Error)]
@@ -17,10 +22,7 @@ pub enum BodyRefused {
     #[error("the body is longer than {0} bytes")]
     TooLarge(usize),
     /// Together with all other bodies that are held, more than this many bytes.
-    #[error(
-        "the bodies of all requests together are longer than {0} bytes (setting \
-         control.body_budget); try again when others are through"
-    )]
+    #[error("the bodies of all requests together are longer than {0} bytes")]
     NoRoom(usize),
     /// Not there within the time.
     #[error("the body did not come in time")]
@@ -30,7 +32,7 @@ pub enum BodyRefused {
     Broken(String),
 }
 
-/// How many bytes all bodies of one listener may hold together (`control.body_budget`).
+/// How many bytes all bodies of one listener may hold together (`….body_budget`).
 #[derive(Debug, Clone)]
 pub struct BodyBudget {
     held: Arc<AtomicUsize>,
@@ -107,6 +109,22 @@ where
     Ok(whole.freeze())
 }
 
+/// Reads the beginning of `body`, at most `limit` bytes; the rest, and why it ends, is of no interest.
+pub async fn read_some<B>(body: B, limit: usize) -> Bytes
+where
+    B: Body<Data = Bytes>,
+{
+    let mut body = pin!(body);
+    let mut some = BytesMut::new();
+    while some.len() < limit {
+        let Some(Ok(frame)) = body.frame().await else { break };
+        let Ok(chunk) = frame.into_data() else { continue };
+        let room = chunk.len().min(limit - some.len());
+        some.extend_from_slice(&chunk.slice(..room));
+    }
+    some.freeze()
+}
+
 /// An answer's body on its way out.
 #[derive(Debug)]
 pub(super) enum OutBody {
@@ -115,6 +133,34 @@ pub(super) enum OutBody {
     /// Chunks until the sender is gone. A reader that is too slow leaves them in the bounded queue,
     /// and so stops the sender.
     Stream(mpsc::Receiver<Bytes>),
+    /// The same, with a comment after each silence.
+    Events(Events),
+}
+
+/// A stream of events with signs of life in it.
+#[derive(Debug)]
+pub(super) struct Events {
+    chunks: mpsc::Receiver<Bytes>,
+    keep_alive: Duration,
+    silence: Pin<Box<Sleep>>,
+}
+
+impl Events {
+    pub(super) fn new(chunks: mpsc::Receiver<Bytes>, keep_alive: Duration) -> Self {
+        Self { chunks, keep_alive, silence: Box::pin(tokio::time::sleep(keep_alive)) }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let chunk = match self.chunks.poll_recv(context) {
+            Poll::Ready(chunk) => chunk,
+            Poll::Pending => {
+                ready!(self.silence.as_mut().poll(context));
+                Some(Bytes::from_static(COMMENT))
+            }
+        };
+        self.silence.as_mut().reset((clock::now() + self.keep_alive).into());
+        Poll::Ready(chunk)
+    }
 }
 
 impl Body for OutBody {
@@ -130,6 +176,9 @@ impl Body for OutBody {
             Self::Stream(chunks) => {
                 chunks.poll_recv(context).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
             }
+            Self::Events(events) => {
+                events.poll(context).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
+            }
         }
     }
 
@@ -142,7 +191,7 @@ impl Body for OutBody {
             Self::Full(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Self::Stream(_) => SizeHint::default(),
+            Self::Stream(_) | Self::Events(_) => SizeHint::default(),
         }
     }
 }

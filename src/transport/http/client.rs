@@ -3,16 +3,26 @@
 //! It knows methods, statuses, media types and event streams; what a frame means, which headers a
 //! request carries and what follows from an end are its user's business.
 
+mod exchange;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
+use http_body_util::Full;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use super::address::{Origin, shown};
+use super::dial::Dial;
 pub use super::net::Net;
+use crate::settings::Settings;
+use crate::settings::typed::RemoteSettings;
+use crate::transport::task::spawn_named;
 
 /// Limits of one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +39,30 @@ pub struct ClientLimits {
     pub idle: Duration,
     /// Such connections of one server at most (`upstream.http_idle_connections`).
     pub idle_connections: usize,
+    /// After so much silence on a connection the system asks whether the peer is still there
+    /// (`upstream.tcp_keepalive`).
+    pub keepalive: Duration,
+}
+
+impl ClientLimits {
+    /// What the settings say.
+    pub fn of(settings: &Settings) -> Self {
+        let RemoteSettings { connect, redirects, error_body, idle, idle_connections, .. } =
+            settings.remote;
+        let keepalive = settings.remote.tcp_keepalive;
+        let max_frame = settings.link.max_frame;
+        Self { connect, redirects, error_body, max_frame, idle, idle_connections, keepalive }
+    }
 }
 
 /// Whom to speak to, and with what.
 #[derive(Clone)]
 pub struct ClientSpec {
-    /// The address, with a credential in its query where one belongs there.
+    /// The address.
     pub url: Uri,
+    /// A credential for the query of every address that is asked, `name=value`, already encoded
+    ///
+    pub query: Option<String>,
     /// Sent with every request, but only to the origin of [`Self::url`]: what is configured,
     /// and credentials, which are marked sensitive.
     pub headers: HeaderMap,
@@ -50,14 +77,6 @@ impl fmt::Debug for ClientSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientSpec").field("url", &shown(&self.url)).finish_non_exhaustive()
     }
-}
-
-/// An address without its query, as texts and logs show it.
-pub fn shown(url: &Uri) -> String {
-    let scheme = url.scheme_str().unwrap_or_default();
-    let authority = url.authority().map_or("", |authority| authority.as_str());
-    let query = if url.query().is_some() { "?…" } else { "" };
-    format!("{scheme}://{authority}{}{query}", url.path())
 }
 
 /// Why there is no client.
@@ -108,10 +127,11 @@ pub enum ExchangeEvent {
         status: StatusCode,
         /// The headers.
         headers: HeaderMap,
-        /// Whether the body is an event stream.
+        /// Whether the body is declared as an event stream.
         stream: bool,
     },
-    /// A whole JSON body, or the data of one event named `message` or not named.
+    /// A whole JSON body, or the data of one event named `message` or not named. Always one line:
+    /// line ends between the tokens of a JSON text are spaces here.
     Frame(Bytes),
     /// What an event said about resumption. Comes before the frame of the same event, and also for
     /// events without data.
@@ -136,10 +156,11 @@ pub enum ExchangeEnd {
         status: StatusCode,
         /// The headers.
         headers: HeaderMap,
-        /// The beginning of the body, within `upstream.error_body`.
+        /// The body: whole where it is JSON, which may be an answer in the protocol's own words;
+        /// else its beginning, within `upstream.error_body`.
         body: Bytes,
     },
-    /// A success that is no answer: neither JSON nor an event stream.
+    /// A success that is no answer: neither JSON nor an event stream. Its head was told.
     Unreadable {
         /// What it was, as a sentence without a full stop.
         what: String,
@@ -149,7 +170,7 @@ pub enum ExchangeEnd {
         /// What came of it, or what its length was said to be.
         bytes: usize,
     },
-    /// No connection, or it broke.
+    /// No connection, or it broke, or it leads elsewhere.
     Failed {
         /// Whether any byte of the request may have reached the server.
         sent: bool,
@@ -172,12 +193,26 @@ impl Drop for ExchangeGuard {
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     spec: Arc<ClientSpec>,
+    pool: Client<Dial, Full<Bytes>>,
 }
 
 impl HttpClient {
     /// A client of the server at `spec.url`. Connects to nothing yet.
     pub fn new(spec: ClientSpec) -> Result<Self, ClientError> {
-        Ok(Self { spec: Arc::new(spec) })
+        if Origin::of(&spec.url).is_none() {
+            return Err(ClientError::BadUrl(format!("{} is no address of HTTP", shown(&spec.url))));
+        }
+        let ClientLimits { connect, keepalive, idle, idle_connections, .. } = spec.limits;
+        let dial = Dial { net: spec.net.clone(), limit: connect, keepalive };
+        // A request that an idle connection did not take any more is sent on another one: hyper
+        // does so only where not a byte of it was written.
+        let pool = Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(idle)
+            .pool_max_idle_per_host(idle_connections)
+            .build(dial);
+        Ok(Self { spec: Arc::new(spec), pool })
     }
 
     /// Whom it speaks to.
@@ -185,13 +220,14 @@ impl HttpClient {
         &self.spec
     }
 
-    /// Runs one exchange as a task.
+    /// Runs one exchange as a task. Whoever wants nothing of an answer drops the guard when its
+    /// head has come: the body is closed, not read (F20).
     pub fn start(&self, exchange: Exchange, to: ExchangeTo) -> ExchangeGuard {
-        let running = crate::transport::task::spawn_named("exchange", async move {
-            let why = "not there yet".to_owned();
-            let end = ExchangeEvent::Ended(ExchangeEnd::Failed { sent: false, why });
-            let _ = to.events.send((exchange.tag, end)).await;
-        });
+        let client = self.clone();
+        let running = spawn_named("exchange", exchange::run(client, exchange, to));
         ExchangeGuard(running.abort_handle())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,25 +5,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::HttpHandler;
 use super::body::BodyBudget;
-use super::serve::{ServeLimits, serve};
+use super::serve::{ServeLimits, Serving, linger, serve};
+pub use super::stream::Listener;
+use super::stream::Stream;
 
 /// Limits of one listener.
 #[derive(Debug, Clone, Copy)]
 pub struct ListenLimits {
-    /// Connections at once (`control.max_connections`).
+    /// Connections at once (`….max_connections`).
     pub connections: usize,
     /// Limits of each.
     pub serve: ServeLimits,
     /// How long to wait after the system had no descriptor or memory for one more connection
     /// (`control.accept_pause`).
     pub accept_pause: Duration,
-    /// How long open answers may go on after the stop (`control.close_grace`).
+    /// How long open answers may go on after the stop (`control.close_grace`, `host.drain`).
     pub close_grace: Duration,
 }
 
@@ -51,17 +52,21 @@ fn classify(error: &io::Error) -> AcceptError {
 
 /// Accepts and serves until `stop` turns true, then closes the listener first, lets open answers
 /// finish within the grace, and returns. An error means that the listener itself failed.
-///
-/// `admit` looks at each connection (the peer's user) and says whether it may speak.
 pub async fn listen(
-    listener: UnixListener,
+    listener: impl Into<Listener>,
     handler: Arc<dyn HttpHandler>,
     limits: ListenLimits,
-    admit: impl Fn(&UnixStream) -> bool,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
+    let listener = listener.into();
     let places = Arc::new(Semaphore::new(limits.connections));
-    let bodies = BodyBudget::new(limits.serve.bodies);
+    // As many again may be on their way out with a refusal.
+    let leaving = Arc::new(Semaphore::new(limits.connections));
+    let serving = Arc::new(Serving {
+        handler,
+        limits: limits.serve,
+        bodies: BodyBudget::new(limits.serve.bodies),
+    });
     let mut full = false;
     let mut connections = JoinSet::new();
     let outcome = loop {
@@ -72,20 +77,29 @@ pub async fn listen(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) if !admit(&stream) => {}
-            Ok((stream, _)) => {
+            Ok(None) => {}
+            Ok(Some(accepted)) => {
+                accepted.stream.prepare(limits.serve.write);
                 let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
                     if !std::mem::replace(&mut full, true) {
-                        tracing::warn!(limit = limits.connections, "connections are refused");
+                        let section = limits.serve.section;
+                        tracing::warn!(
+                            section,
+                            limit = limits.connections,
+                            "connections are refused"
+                        );
                     }
-                    turn_away(&stream);
+                    let Ok(place) = Arc::clone(&leaving).try_acquire_owned() else { continue };
+                    connections.spawn(async move {
+                        turn_away(accepted.stream, limits.serve).await;
+                        drop(place);
+                    });
                     continue;
                 };
                 full = false;
-                let handler = Arc::clone(&handler);
-                let (bodies, stop) = (bodies.clone(), stop.clone());
+                let (serving, stop) = (Arc::clone(&serving), stop.clone());
                 connections.spawn(async move {
-                    serve(stream, handler, limits.serve, bodies, stop).await;
+                    serve(accepted, serving, stop).await;
                     drop(place);
                 });
             }
@@ -104,7 +118,8 @@ pub async fn listen(
     if tokio::time::timeout(limits.close_grace, closing).await.is_err() {
         tracing::warn!(
             open = connections.len(),
-            "connections were cut: their answers took longer than control.close_grace"
+            limit = ?limits.close_grace,
+            "connections were cut: their answers took longer than they may at the end"
         );
     }
     outcome
@@ -112,11 +127,16 @@ pub async fn listen(
 
 /// Says that there is no room: an answer that can be read, not silence. A fresh socket's buffer
 /// takes it without waiting.
-fn turn_away(stream: &UnixStream) {
-    let answer = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\n\
-        Content-Length: 56\r\nConnection: close\r\nRetry-After: 1\r\n\r\n\
-        too many connections at once (control.max_connections)\r\n";
-    let _ = stream.try_write(answer);
+async fn turn_away(stream: Stream, limits: ServeLimits) {
+    let text =
+        format!("too many connections at once (setting {}.max_connections)\n", limits.section);
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\
+         Connection: close\r\nRetry-After: 1\r\n\r\n{text}",
+        text.len()
+    );
+    stream.try_write(answer.as_bytes());
+    linger(stream, limits.linger).await;
 }
 
 #[cfg(test)]

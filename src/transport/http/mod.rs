@@ -1,14 +1,21 @@
-//! HTTP/1.1 over sockets: requests in, answers, event streams and upgrades out. Routes and meaning
-//! belong to the actors.
+//! HTTP over sockets: requests in, answers, event streams and upgrades out; and as a client towards
+//! remote servers. Routes and meaning belong to the actors.
 
+pub mod address;
+pub mod auth;
 pub mod body;
 pub mod client;
 pub mod control_call;
+mod dial;
 pub mod listen;
+mod media;
 pub mod net;
 pub mod serve;
+mod stream;
 
+use std::net::SocketAddr;
 use std::pin::Pin;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
@@ -27,8 +34,10 @@ pub struct HttpIn {
     pub query: Option<String>,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body, within `http.max_body`.
+    /// The body, within the listener's limit.
     pub body: Bytes,
+    /// Who asks, over TCP.
+    pub peer: Option<SocketAddr>,
 }
 
 /// An answer.
@@ -48,6 +57,14 @@ pub enum HttpBody {
     Full(Bytes),
     /// Chunks as they come, until the sender is dropped; a reader that is too slow stops the sender.
     Stream(mpsc::Receiver<Bytes>),
+    /// The same for a stream of events, with the headers that such a stream has. While nothing is
+    /// sent, a comment goes out at this interval. When the peer goes away the receiver is dropped.
+    Events {
+        /// The events, encoded.
+        chunks: mpsc::Receiver<Bytes>,
+        /// `transport.sse_keep_alive`.
+        keep_alive: Duration,
+    },
     /// 101: after the answer the connection is a link, handed to this function.
     Upgrade(Box<dyn FnOnce(Link) + Send>),
 }
@@ -57,6 +74,7 @@ impl std::fmt::Debug for HttpBody {
         f.write_str(match self {
             Self::Full(_) => "Full",
             Self::Stream(_) => "Stream",
+            Self::Events { .. } => "Events",
             Self::Upgrade(_) => "Upgrade",
         })
     }
@@ -67,6 +85,11 @@ pub type Answering = Pin<Box<dyn Future<Output = HttpOut> + Send>>;
 
 /// Who answers requests.
 pub trait HttpHandler: Send + Sync + 'static {
+    /// Looks at the head of a request before anything of its body is read: an answer ends it here.
+    fn turn_away(&self, _head: &http::request::Parts) -> Option<HttpOut> {
+        None
+    }
+
     /// Answers one request.
     fn handle(&self, request: HttpIn) -> Answering;
 }

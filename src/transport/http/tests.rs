@@ -16,6 +16,8 @@ use crate::transport::link::{Link, LinkEvent, LinkLimits};
 use crate::transport::socket;
 use crate::transport::task::spawn_named;
 
+mod tcp;
+
 const LINK: LinkLimits =
     LinkLimits { max_frame: 1 << 20, write_queue: 8, write_queue_bytes: 1 << 20 };
 
@@ -23,9 +25,13 @@ fn limits() -> ListenLimits {
     ListenLimits {
         connections: 3,
         serve: ServeLimits {
+            section: "control",
+            head: None,
             body: 1000,
             bodies: 1500,
-            headers: Duration::from_secs(10),
+            patience: Duration::from_secs(10),
+            write: None,
+            linger: Duration::from_secs(1),
             link: LINK,
         },
         accept_pause: Duration::from_millis(1),
@@ -41,6 +47,9 @@ struct Routes {
     links: mpsc::Sender<Link>,
 }
 
+/// An answer that fits into no socket's buffers.
+const BIG: usize = 64 << 20;
+
 struct GivenUp(mpsc::Sender<&'static str>);
 
 impl Drop for GivenUp {
@@ -50,6 +59,14 @@ impl Drop for GivenUp {
 }
 
 impl HttpHandler for Routes {
+    fn turn_away(&self, head: &http::request::Parts) -> Option<HttpOut> {
+        (head.uri.path() == "/secret").then(|| HttpOut {
+            status: StatusCode::UNAUTHORIZED,
+            headers: HeaderMap::new(),
+            body: HttpBody::Full("not you".into()),
+        })
+    }
+
     fn handle(&self, request: HttpIn) -> Answering {
         let (slow, links) = (self.slow.clone(), self.links.clone());
         Box::pin(async move {
@@ -57,6 +74,9 @@ impl HttpHandler for Routes {
             let (status, body) = match request.path.as_str() {
                 "/echo" => {
                     let query = request.query.unwrap_or_default();
+                    if let Some(host) = request.headers.get(header::HOST) {
+                        headers.insert("x-host", host.clone());
+                    }
                     let text =
                         [request.method.as_str().as_bytes(), query.as_bytes(), &request.body];
                     (StatusCode::OK, HttpBody::Full(text.join(&b' ').into()))
@@ -75,6 +95,17 @@ impl HttpHandler for Routes {
                     });
                     (StatusCode::OK, HttpBody::Stream(chunks))
                 }
+                "/events" => {
+                    let (sender, chunks) = mpsc::channel(1);
+                    spawn_named("producer", async move {
+                        sender.send(Bytes::from_static(b"data: 1\n\n")).await.unwrap();
+                        sender.closed().await;
+                        slow.send("ended").await.unwrap();
+                    });
+                    let keep_alive = Duration::from_secs(15);
+                    (StatusCode::OK, HttpBody::Events { chunks, keep_alive })
+                }
+                "/big" => (StatusCode::OK, HttpBody::Full(vec![b'x'; BIG].into())),
                 "/slow" => {
                     slow.send("begun").await.unwrap();
                     let _given_up = GivenUp(slow);
@@ -112,7 +143,7 @@ fn daemon(limits: ListenLimits) -> Daemon {
     let (stop, stopped) = watch::channel(false);
     let handler = Arc::new(Routes { slow: slow_in, links: links_in });
     let socket = socket::path(folder.path());
-    let listening = listen(listener, handler, limits, socket::admit, stopped);
+    let listening = listen(listener, handler, limits, stopped);
     let listening = spawn_named("listen", listening);
     Daemon { _folder: folder, socket, slow, links, stop, listening }
 }
@@ -152,7 +183,10 @@ async fn a_body_beyond_the_limit_is_refused_in_words() {
     let daemon = daemon(limits());
     let body = Some(Bytes::from(vec![b'x'; 1001]));
     let (status, text) = daemon.send(Method::POST, "/echo", body).await;
-    assert_eq!((status, text.as_str()), (413, "the body is longer than 1000 bytes\n"));
+    assert_eq!(
+        (status, text.as_str()),
+        (413, "the body is longer than 1000 bytes (setting control.max_body)\n")
+    );
 }
 
 #[tokio::test]
@@ -185,7 +219,10 @@ async fn bodies_share_a_budget_and_give_it_back() {
 #[tokio::test(start_paused = true)]
 async fn a_head_or_a_body_that_does_not_come_is_not_waited_for() {
     let daemon = daemon(limits());
-    assert_eq!(daemon.raw(b"GET /echo HT").await, "");
+    assert_eq!(daemon.raw(b"").await, "", "nothing was begun");
+    let answer = daemon.raw(b"GET /echo HT").await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("(setting control.header_timeout)"), "{answer}");
     let answer = daemon.raw(b"POST /echo HTTP/1.1\r\nContent-Length: 5\r\n\r\nabc").await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
 }

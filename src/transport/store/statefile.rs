@@ -53,6 +53,15 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Closes a file to everybody but its owner; whether it was open to others.
+pub fn make_private(path: &Path) -> io::Result<bool> {
+    let was_open = std::fs::metadata(path)?.permissions().mode() & 0o077 != 0;
+    if was_open {
+        std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    }
+    Ok(was_open)
+}
+
 /// Puts a file that cannot be read out of the way, under a name that tells so; returns the name.
 pub fn set_aside(path: &Path) -> io::Result<std::path::PathBuf> {
     let mut name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_owned();

@@ -32,7 +32,7 @@ fn server(
         ..ServerDef::demo(Path::new("/bin/x"))
     };
     let mut entry = merge::restore(Arc::new(def), None);
-    entry.capabilities = raw(r#"{"resources":{},"prompts":{}}"#.to_owned());
+    entry.capabilities = Some(raw(r#"{"resources":{},"prompts":{}}"#.to_owned()));
     let lists = [
         (ListKind::Resources, resources),
         (ListKind::Templates, templates),

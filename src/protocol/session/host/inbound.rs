@@ -10,7 +10,7 @@ use crate::protocol::Notice;
 use crate::protocol::edge::methods::{Direction, Standing, standing};
 use crate::protocol::edge::{self, Lifted, lifecycle};
 use crate::protocol::jsonrpc::{
-    Code, Id, Malformed, Message, Method, Notification, RawJson, Request, RpcError, salvage_id,
+    Code, Id, Malformed, Message, Method, Notification, RawJson, Request, RpcError,
 };
 use crate::protocol::model::{implementation, tool_result};
 use crate::protocol::revision::Revision;
@@ -79,20 +79,15 @@ impl HostSession {
     /// otherwise logged and skipped. What is plainly meant as a
     /// request, an array or an object with a method and a bad id, is answered in any case (F11, F14).
     pub(super) fn malformed(&mut self, malformed: &Malformed, frame: &Bytes) {
-        let (code, id) = match malformed {
-            Malformed::NotJson(_) => (Code::ParseError, salvage_id(frame)),
-            _ => (Code::InvalidRequest, malformed.id().cloned()),
-        };
         let meant = matches!(malformed, Malformed::EmptyBatch | Malformed::Id(_));
-        let cause = std::error::Error::source(malformed).map(|source| format!(": {source}"));
-        let text = format!("{malformed}{}", cause.unwrap_or_default());
-        if let Some(id) = id {
-            self.answer(To::default(), id, Err(RpcError::new(code, text)));
+        let error = malformed.error();
+        if let Some(id) = malformed.id_in(frame) {
+            self.answer(To::default(), id, Err(error));
         } else if meant {
-            self.answer_nobody(To::default(), &RpcError::new(code, text));
+            self.answer_nobody(To::default(), &error);
         } else {
-            let notice = Notice::host(format!("a line from the host was skipped: {text}"));
-            self.outputs.push_back(HostOutput::Notice(notice));
+            let text = format!("a line from the host was skipped: {}", error.message);
+            self.outputs.push_back(HostOutput::Notice(Notice::host(text)));
         }
     }
 
@@ -160,11 +155,12 @@ impl HostSession {
         if let Some(handshake) = &self.handshake {
             return Arc::clone(&handshake.peer);
         }
-        let revision = if self.config.over_stdio && to.batch.is_none() {
+        let unsaid = if self.config.over_stdio && to.batch.is_none() {
             Revision::OLDEST
         } else {
             Revision::HEADERLESS
         };
+        let revision = self.assumed.unwrap_or(unsaid);
         Arc::new(Peer { revision, capabilities: RawJson::empty_object(), info: None })
     }
 

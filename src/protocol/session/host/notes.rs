@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{HostOutput, HostSession, PostId};
+use super::{HostOutput, HostSession, OK, PostId};
 use crate::protocol::Notice;
 use crate::protocol::edge;
 use crate::protocol::jsonrpc::{Method, Notification, RawJson};
@@ -141,5 +141,5 @@ impl HostSession {
 
 fn notification(method: &'static str, params: Option<RawJson>, post: Option<PostId>) -> HostOutput {
     let frame = Notification { method: Method::known(method), params }.to_frame();
-    HostOutput::Send { frame, post }
+    HostOutput::Send { frame, post, status: OK }
 }

@@ -36,7 +36,7 @@ fn outputs(session: &mut HostSession) -> Vec<String> {
     let mut seen = Vec::new();
     while let Some(output) = session.poll_output() {
         seen.push(match output {
-            HostOutput::Send { frame, post } => {
+            HostOutput::Send { frame, post, .. } => {
                 let kind = match frame.first() {
                     Some(b'[') => "array",
                     _ if raw(std::str::from_utf8(&frame).unwrap()).member("id").is_some() => {

@@ -324,11 +324,11 @@ impl<S: CallSink> UpstreamSession<S> {
         self.forget(Asked::Initialize);
         self.phase = Phase::Open(revision);
         self.pending.settle(revision);
-        let capabilities = result.member("capabilities").filter(RawJson::is_object);
+        let capabilities = result.member("capabilities").unwrap_or_else(RawJson::empty_object);
         let settled = Settled {
             revision,
             info: info.map(|info| info.detached()),
-            capabilities: capabilities.map_or_else(RawJson::empty_object, |raw| raw.detached()),
+            capabilities: lifecycle::lift_server_capabilities(revision, &capabilities).detached(),
             instructions: result.member_str("instructions"),
             ..self.learned(revision)
         };

@@ -8,7 +8,7 @@ const HOSTS: [u64; 2] = [7, 8];
 impl Rig {
     /// A call of `host` that wants to hear of the log from `level` on.
     fn hearing(&mut self, host: u64, level: LogLevel) -> u64 {
-        self.log_want = Some(LogWant { level, host });
+        self.log_want = Some(LogWant { level, host: Some(host) });
         let id = self.call();
         self.log_want = None;
         id

@@ -1,0 +1,120 @@
+//! `resources/read`: whose resource an address means, and what its server says.
+
+use std::sync::Arc;
+
+use super::outcome::{Told, ask};
+use super::{Context, Request};
+use crate::actors::catalog::{Missing, OffersView, Target};
+use crate::actors::support::progress::ProgressSender;
+use crate::actors::upstreams::{CallWant, Caller};
+use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
+use crate::protocol::model::links;
+use crate::protocol::session::Outcome;
+use crate::protocol::session::upstream::ListKind;
+
+pub(super) async fn read(context: &Context, request: Request) -> Outcome {
+    let address = request
+        .params
+        .member_str("uri")
+        .ok_or_else(|| RpcError::new(Code::InvalidParams, "resources/read needs a `uri`"))?;
+    let wanted = Wanted {
+        address: &address,
+        params: &request.params,
+        caller: request.caller,
+        progress: request.progress,
+    };
+    read_address(context, wanted).await.unwrap_or_else(|told| Err(told.as_error()))
+}
+
+/// A resource that somebody wants to read.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    /// Its address, as shown.
+    pub(crate) address: &'a str,
+    /// Newest-shape parameters; the address in them is replaced.
+    pub(crate) params: &'a RawJson,
+    /// On whose behalf.
+    pub(crate) caller: Caller,
+    /// Where progress goes, where it is wanted.
+    pub(crate) progress: Option<ProgressSender>,
+}
+
+/// The contents behind an address, under addresses as hosts see them. An error is the upstream's, or
+/// says that there is no such resource.
+pub(crate) async fn read_address(context: &Context, wanted: Wanted<'_>) -> Result<Outcome, Told> {
+    let Wanted { address, params, caller, progress } = wanted;
+    let target = match find(context, &caller, address).await {
+        Ok(target) => target,
+        Err(missing) => return Ok(Err(missing_error(address, &missing))),
+    };
+    if target.server.lacks(ListKind::Resources.capability()) {
+        let text = format!("server `{}` has no resources", target.server.def.namespace);
+        return Ok(Err(not_found(address, text)));
+    }
+    let mut upstream = Object::read_or_empty(Some(params));
+    upstream.set("uri", RawJson::write(&target.uri));
+    let key = &target.server.def.key;
+    let want = CallWant {
+        server: Arc::from(key.as_str()),
+        caller,
+        method: Method::known("resources/read"),
+        params: upstream.write(),
+        progress,
+        // Reading changes nothing.
+        repeatable: true,
+    };
+    let what = format!("resource `{}` of server `{key}`", target.uri);
+    Ok(match ask(context, &what, want).await? {
+        Ok(result) => {
+            let view = view(context);
+            let renamed = |uri: &str| {
+                let shown =
+                    if uri == target.uri { address.to_owned() } else { view.address_of(key, uri) };
+                (shown != uri).then_some(shown)
+            };
+            Ok(links::in_contents(&result, &renamed).unwrap_or(result))
+        }
+        Err(error) if error.code == Code::ResourceNotFound.number() => {
+            Err(not_found(address, error.message))
+        }
+        Err(error) => Err(error),
+    })
+}
+
+/// Whose resource an address means. Where it cannot be told from what is known, servers that were
+/// never listed are asked.
+pub(crate) async fn find(
+    context: &Context,
+    caller: &Caller,
+    address: &str,
+) -> Result<Target, Missing> {
+    let known = view(context);
+    let found = known.resolve(address);
+    if matches!(found, Err(Missing::NotOurs(_))) && known.waits_for(ListKind::Resources) {
+        context.upstreams.ensure_listed(caller, ListKind::Resources).await;
+        return view(context).resolve(address);
+    }
+    found
+}
+
+pub(super) fn view(context: &Context) -> Arc<OffersView> {
+    context.catalog.offers(&context.settings().expose)
+}
+
+/// not found is said with the address; what is ambiguous is not missing.
+pub(super) fn missing_error(address: &str, missing: &Missing) -> RpcError {
+    match missing {
+        Missing::Ambiguous { those, .. } => {
+            let data = RawJson::write(&serde_json::json!({ "candidates": those }));
+            RpcError::new(Code::InvalidParams, missing.to_string()).with_data(data)
+        }
+        Missing::NotOurs(_) | Missing::NoNamespace(_) | Missing::UnknownNamespace { .. } => {
+            not_found(address, missing.to_string())
+        }
+    }
+}
+
+fn not_found(address: &str, text: String) -> RpcError {
+    let data = RawJson::write(&serde_json::json!({ "uri": address }));
+    RpcError::new(Code::ResourceNotFound, text).with_data(data)
+}

@@ -1,0 +1,138 @@
+//! Requests of the legacy era: each belongs to a session, if only for itself.
+//!
+//! Streamable HTTP pages of 2025-03-26 to 2025-11-25. A POST without a session id is an `initialize`,
+//! which gets one, or comes from a host that keeps none: it is served, and its session with it (H-20,
+//! H-27). A host that goes away has cancelled nothing (F27).
+
+use http::{HeaderMap, StatusCode};
+use ractor::ActorRef;
+use tokio::sync::oneshot;
+
+use super::{Endpoint, answer, session_id};
+use crate::actors::host::HostMsg;
+use crate::actors::host::sessions::SessionId;
+use crate::actors::host::streams::{Answer, PostIn, PostOut};
+use crate::actors::hosts::Opening;
+use crate::protocol::http_rules::headers::LAST_EVENT_ID;
+use crate::protocol::http_rules::post::{Accepts, Said, id_of};
+use crate::protocol::jsonrpc::Incoming;
+use crate::transport::http::HttpOut;
+
+impl Endpoint {
+    pub(super) async fn legacy(
+        &self,
+        headers: &HeaderMap,
+        incoming: Incoming,
+        said: Said,
+        accepts: Accepts,
+    ) -> HttpOut {
+        let request = id_of(&incoming);
+        let (reply, answered) = oneshot::channel();
+        let post = self.next_post();
+        let post_in = PostIn { id: post, incoming, said, accepts, reply };
+        let session = match session_id(headers) {
+            Some(id) => {
+                let Some(session) = self.context.hosts.session(id) else {
+                    return answer::no_session(request);
+                };
+                // One that ends now drops the reply, which is noticed below.
+                let _ = session.cast(HostMsg::Post { post: Box::new(post_in) });
+                Some(session)
+            }
+            None => {
+                let Some(id) = SessionId::draw() else {
+                    let text = "the system has no randomness for a session's id";
+                    return answer::refused(StatusCode::SERVICE_UNAVAILABLE, request, text);
+                };
+                self.context.hosts.open(Opening { id, post: post_in });
+                None
+            }
+        };
+        let begin = |session: &ActorRef<HostMsg>| {
+            let _ = session.cast(HostMsg::BeginStream { post });
+        };
+        match self.wait(answered, session.as_ref(), begin).await {
+            Some(out) => self.posted(out),
+            None => answer::session_failed(request),
+        }
+    }
+
+    /// Waits for the answer; where it takes long, it is to be a stream.
+    async fn wait(
+        &self,
+        mut answered: oneshot::Receiver<PostOut>,
+        session: Option<&ActorRef<HostMsg>>,
+        begin: impl FnOnce(&ActorRef<HostMsg>),
+    ) -> Option<PostOut> {
+        let Some(session) = session else { return answered.await.ok() };
+        let limit = self.context.settings().sessions.stream_after;
+        if let Ok(out) = tokio::time::timeout(limit, &mut answered).await {
+            return out.ok();
+        }
+        begin(session);
+        answered.await.ok()
+    }
+
+    fn posted(&self, out: PostOut) -> HttpOut {
+        let PostOut { answer, session } = out;
+        let out = match answer {
+            Ok(Answer::Nothing) => answer::accepted(),
+            Ok(Answer::Whole(frame)) => answer::json(StatusCode::OK, frame),
+            Ok(Answer::Events(events)) => {
+                answer::events(events, self.context.settings().http.sse_keep_alive)
+            }
+            Err(refusal) => answer::refusal(refusal),
+        };
+        answer::with_session(out, session.as_ref())
+    }
+
+    /// A stream of the session's own, or one that broke.
+    pub(super) async fn get(&self, headers: &HeaderMap) -> HttpOut {
+        let said = Said::of(headers);
+        let session = match self.found(headers, &said) {
+            Ok(session) => session,
+            Err(refused) => return refused,
+        };
+        if !Accepts::of(headers).events {
+            return answer::not_acceptable("text/event-stream");
+        }
+        let last_seen = headers.get(LAST_EVENT_ID);
+        let last_seen = last_seen.map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
+        let (reply, answered) = oneshot::channel();
+        let _ = session.cast(HostMsg::Listen { said, last_seen, reply });
+        match answered.await {
+            Ok(Ok(events)) => answer::events(events, self.context.settings().http.sse_keep_alive),
+            Ok(Err(refusal)) => answer::refusal(refusal),
+            Err(_) => answer::no_session(None),
+        }
+    }
+
+    /// The host needs its session no longer.
+    pub(super) async fn delete(&self, headers: &HeaderMap) -> HttpOut {
+        let said = Said::of(headers);
+        let session = match self.found(headers, &said) {
+            Ok(session) => session,
+            Err(refused) => return refused,
+        };
+        let (reply, answered) = oneshot::channel();
+        let _ = session.cast(HostMsg::End { said, reply });
+        match answered.await {
+            Ok(Ok(())) => answer::ended(),
+            Ok(Err(refusal)) => answer::refusal(refusal),
+            Err(_) => answer::no_session(None),
+        }
+    }
+
+    /// The session of a GET or a DELETE. A modern host has neither (2026-07-28 Streamable HTTP page,
+    /// "Earlier Streamable HTTP Revisions").
+    fn found(&self, headers: &HeaderMap, said: &Said) -> Result<ActorRef<HostMsg>, HttpOut> {
+        if said.is_modern() {
+            return Err(answer::wrong_method(answer::POST_ONLY));
+        }
+        let Some(id) = session_id(headers) else {
+            let text = "the header Mcp-Session-Id is missing; `initialize` answers with it";
+            return Err(answer::refused(StatusCode::BAD_REQUEST, None, text));
+        };
+        self.context.hosts.session(id).ok_or_else(|| answer::no_session(None))
+    }
+}

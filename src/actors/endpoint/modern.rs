@@ -1,0 +1,242 @@
+//! A request of the modern era: whole in itself, answered by the task that serves its connection.
+//!
+//! 2026-07-28 Streamable HTTP page. Nothing is stored between two requests (H-15). A request is answered
+//! with JSON where its answer is all there is to say, otherwise with a stream of events that ends with
+//! it. A host that goes away cancels what it asked for: its work falls, and the upstream is told (F27).
+//!
+//! `subscriptions/listen` has its place where the method is known and no work is begun yet.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use http::StatusCode;
+use tokio::sync::mpsc;
+
+use super::answer;
+use crate::actors::dispatch::{self, Context, Listed, Repeats};
+use crate::actors::events::Event;
+use crate::actors::support::progress::{self, CallNote, ProgressReceiver, Wants};
+use crate::actors::support::task::spawn;
+use crate::actors::upstreams::Caller;
+use crate::protocol::http_rules::post::Accepts;
+use crate::protocol::jsonrpc::{Code, Incoming, Message, Request, RpcError};
+use crate::protocol::session::host::{HostEvent, HostOutput, HostSession, PostId};
+use crate::protocol::session::resume::say_plainly;
+use crate::protocol::session::{CallKey, HostRequest, Outcome};
+use crate::transport::clock;
+use crate::transport::http::HttpOut;
+
+/// The only POST of its session.
+const POST: PostId = PostId(1);
+
+/// Answers one modern request.
+pub(super) async fn answer(context: &Arc<Context>, request: Request, accepts: Accepts) -> HttpOut {
+    let Some(face) = context.hosts.face() else { return answer::ending() };
+    let mut session = HostSession::new(face);
+    session.handle_post(clock::now(), POST, Incoming::One(Message::Request(request)));
+    let mut said = Said::default();
+    let asked = said.take(context, &mut session);
+    let Some(asked) = asked else { return said.whole(accepts) };
+    let settings = context.settings();
+    let mut running = Running::new(context, session, asked, &said.label);
+    let patience = tokio::time::sleep(settings.sessions.stream_after);
+    let mut patience = std::pin::pin!(patience);
+    loop {
+        let said = tokio::select! {
+            biased;
+            said = running.next() => said,
+            () = &mut patience, if accepts.events => Said::default(),
+        };
+        match said.done {
+            true if said.frames.len() == 1 || !accepts.events => return said.whole(accepts),
+            // Nobody hears what comes before the answer.
+            false if !accepts.events => {}
+            _ => {
+                let (sender, receiver) = mpsc::channel(settings.sessions.stream_queue + 1);
+                spawn(async move { running.stream(said, sender).await });
+                return answer::events(receiver, settings.http.sse_keep_alive);
+            }
+        }
+    }
+}
+
+/// What a session says at one time.
+#[derive(Default)]
+struct Said {
+    frames: Vec<Bytes>,
+    /// Of the last one.
+    status: u16,
+    /// The answer is among them, or there will be none.
+    done: bool,
+    /// What the host calls itself.
+    label: String,
+}
+
+impl Said {
+    /// Takes everything that the session has to say; a request that it hands up is given back.
+    fn take(&mut self, context: &Context, session: &mut HostSession) -> Option<HostRequest> {
+        let mut asked = None;
+        while let Some(output) = session.poll_output() {
+            match output {
+                HostOutput::Send { frame, status, .. } => {
+                    self.frames.push(frame);
+                    self.status = status;
+                }
+                HostOutput::PostDone(_) => self.done = true,
+                HostOutput::Event(HostEvent::Request(request)) => asked = Some(request),
+                HostOutput::Event(HostEvent::Opened { label, .. }) => self.label = label,
+                HostOutput::Event(HostEvent::Cancelled { .. } | HostEvent::Notification { .. }) => {
+                }
+                HostOutput::Notice(notice) => {
+                    context.events.emit(Event::from_notice(notice).of_host(self.label.clone()));
+                }
+            }
+        }
+        asked
+    }
+
+    /// The answer alone.
+    fn whole(mut self, accepts: Accepts) -> HttpOut {
+        let Some(frame) = self.frames.pop() else { return answer::accepted() };
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::OK);
+        if accepts.json || status != StatusCode::OK {
+            answer::json(status, frame)
+        } else {
+            answer::one_event(say_plainly(&frame))
+        }
+    }
+}
+
+type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// A request at work.
+struct Running {
+    context: Arc<Context>,
+    session: HostSession,
+    key: CallKey,
+    work: Work,
+    notes: Option<ProgressReceiver>,
+}
+
+impl Running {
+    fn new(context: &Arc<Context>, session: HostSession, asked: HostRequest, label: &str) -> Self {
+        let settings = context.settings();
+        let wants = Wants::of(&asked, None, &settings.call);
+        let (progress, notes) = wants.map(progress::channel).unzip();
+        let caller = Caller {
+            // There is no session to share an instance with: its scope is the call.
+            host: None,
+            project: None,
+            label: Arc::from(label),
+            era: asked.peer.revision.era(),
+        };
+        let request = dispatch::Request {
+            method: asked.method,
+            params: asked.params,
+            caller,
+            progress,
+            repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
+            listed: Arc::<Listed>::default(),
+        };
+        let work = {
+            let context = Arc::clone(context);
+            Box::pin(async move { dispatch::answer(&context, request).await })
+        };
+        Self { context: Arc::clone(context), session, key: asked.key, work, notes }
+    }
+
+    /// The next thing to say. Cancel-safe: what was heard stays with the session.
+    async fn next(&mut self) -> Said {
+        loop {
+            let deadline = self.session.poll_deadline();
+            let heard = {
+                let (work, notes) = (&mut self.work, &self.notes);
+                tokio::select! {
+                    biased;
+                    outcome = finished(work) => Heard::Outcome(outcome),
+                    note = next_note(notes.as_ref()) => Heard::Note(note),
+                    () = until(deadline) => Heard::Deadline,
+                }
+            };
+            let now = clock::now();
+            match heard {
+                Heard::Outcome(outcome) => {
+                    while let Some(note) = self.notes.as_ref().and_then(ProgressReceiver::try_next)
+                    {
+                        note.tell(&mut self.session, now, self.key);
+                    }
+                    self.session.finish(now, self.key, outcome);
+                }
+                Heard::Note(note) => note.tell(&mut self.session, now, self.key),
+                Heard::Deadline => self.session.handle_timeout(now),
+            }
+            let mut said = Said::default();
+            said.take(&self.context, &mut self.session);
+            if said.done || !said.frames.is_empty() {
+                return said;
+            }
+        }
+    }
+
+    /// Says the rest as events. Ends at once when the host goes away, and the work with it.
+    async fn stream(mut self, mut said: Said, events: mpsc::Sender<Bytes>) {
+        loop {
+            let last = if said.done { said.frames.pop() } else { None };
+            for frame in said.frames {
+                // The last place is for the answer; a host that does not read loses the rest.
+                if events.capacity() > 1 {
+                    let _ = events.try_send(say_plainly(&frame));
+                }
+            }
+            if said.done {
+                if let Some(frame) = last {
+                    // A host that has gone gets none.
+                    let _ = events.send(say_plainly(&frame)).await;
+                }
+                return;
+            }
+            said = tokio::select! {
+                biased;
+                () = events.closed() => return,
+                said = self.next() => said,
+            };
+        }
+    }
+}
+
+enum Heard {
+    Outcome(Outcome),
+    Note(CallNote),
+    Deadline,
+}
+
+/// The outcome of the work, also where it panics: its connection serves others.
+async fn finished(work: &mut Work) -> Outcome {
+    std::future::poll_fn(|waker| {
+        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(waker))) {
+            Ok(polled) => polled,
+            Err(_) => {
+                let text = "mcpx failed while it worked on this request; its log has more";
+                Poll::Ready(Err(RpcError::new(Code::InternalError, text)))
+            }
+        }
+    })
+    .await
+}
+
+async fn next_note(notes: Option<&ProgressReceiver>) -> CallNote {
+    match notes {
+        Some(notes) => notes.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(deadline: Option<std::time::Instant>) {
+    match deadline {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}

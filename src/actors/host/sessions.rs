@@ -1,0 +1,86 @@
+//! Which session over HTTP has which id. An id is a secret: whoever has it speaks as its host.
+
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use ractor::ActorRef;
+
+use super::HostMsg;
+use crate::transport::clock;
+
+/// A session's id: visible ASCII that nobody guesses (Transports page, "Session Management"). Never
+/// shown where it could end in a log.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct SessionId(Arc<str>);
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionId(…)")
+    }
+}
+
+impl std::borrow::Borrow<str> for SessionId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Random bytes of an id: as many as a key has.
+const ID_BYTES: usize = 32;
+
+impl SessionId {
+    /// A new one; `None` where the system has no randomness to give.
+    pub(crate) fn draw() -> Option<Self> {
+        let bytes = clock::random::<ID_BYTES>();
+        if bytes == [0; ID_BYTES] {
+            return None;
+        }
+        let mut text = String::with_capacity(ID_BYTES * 2);
+        for byte in bytes {
+            // Into memory, which takes everything.
+            let _ = write!(text, "{byte:02x}");
+        }
+        Some(Self(Arc::from(text)))
+    }
+
+    /// For its header.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// All sessions that can be found by their id. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Sessions(Arc<DashMap<SessionId, ActorRef<HostMsg>>>);
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sessions({})", self.0.len())
+    }
+}
+
+impl Sessions {
+    /// The session with this id.
+    pub(crate) fn find(&self, id: &str) -> Option<ActorRef<HostMsg>> {
+        self.0.get(id).map(|found| found.value().clone())
+    }
+
+    /// Lets a session be found until the entry falls.
+    pub(super) fn enter(&self, id: SessionId, actor: ActorRef<HostMsg>) -> Entry {
+        self.0.insert(id.clone(), actor);
+        Entry { sessions: self.clone(), id }
+    }
+}
+
+/// A session's place in the table.
+pub(super) struct Entry {
+    sessions: Sessions,
+    id: SessionId,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.sessions.0.remove(&self.id);
+    }
+}
