@@ -37,6 +37,7 @@ use crate::transport::autostart::StartLock;
 use crate::transport::clock;
 use crate::transport::environment::{self, Environment};
 use crate::transport::http::listen::{ListenLimits, listen};
+use crate::transport::http::net::{Net, NetSpec};
 use crate::transport::http::serve::ServeLimits;
 use crate::transport::link::LinkLimits;
 use crate::transport::socket::{self, RuntimeLock, SocketError};
@@ -152,6 +153,7 @@ fn build(
     let events = EventsHandle::new(settings.daemon.events_ring);
     let (around, capture) =
         Environment::new(environment::own(), settings.process.login_env, settings.process.spawn);
+    let net = Net::new(NetSpec::of(&settings.remote, around.clone()));
     let around: Arc<dyn Surroundings> = Arc::new(around);
     let capturing = task::spawn_guarded(capture);
     let eras = EraCacheHandle::new(state.join("upstream-eras.json"), events.clone());
@@ -166,6 +168,7 @@ fn build(
         catalog: catalog.clone(),
         subs: Subs::default(),
         alive: Alive::default(),
+        net,
     };
     let upstreams = UpstreamsHandle::new(Arc::clone(settings), shop);
     let settings = SettingsHandle::new(SettingsArgs {

@@ -64,7 +64,7 @@ pub(crate) struct HostArgs {
 pub(crate) enum Way {
     /// Over a link.
     Link {
-        link: Link,
+        link: Box<Link>,
         /// The digest of the tool list that this host saw before a daemon restart.
         seen_view: Option<String>,
     },
@@ -148,6 +148,8 @@ pub(crate) struct HostState {
     repeats: Arc<Repeats>,
     listed: Arc<Listed>,
     view: Views,
+    /// It has lists from an earlier daemon.
+    returns: bool,
     opened: bool,
     draining: bool,
     timer: Timer,
@@ -271,7 +273,7 @@ impl HostState {
         let (wire, seen_view) = match way {
             Way::Link { link, seen_view } => {
                 let credits = settings.link.read_credits;
-                (Wire::Link(LinkWire::new(&me, link, credits)), seen_view)
+                (Wire::Link(LinkWire::new(&me, *link, credits)), seen_view)
             }
             Way::Http { id, sessions } => {
                 let wire = HttpWire::new(settings.sessions);
@@ -295,6 +297,7 @@ impl HostState {
             listed,
             context,
             view,
+            returns,
             opened: false,
             draining: false,
             timer: Timer::new(),
@@ -418,6 +421,7 @@ impl HostState {
             progress: sender,
             repeats: Arc::clone(&self.repeats),
             listed: Arc::clone(&self.listed),
+            headers: None,
         };
         let guard = match receiver {
             // Boxed at once: starting a task moves its future several times.
@@ -469,8 +473,10 @@ impl HostState {
         }
         self.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{view}")));
         for kind in changed {
-            // Its own list may have been what brought the change to light.
-            if !self.listed.is(kind, view.of(kind)) {
+            // Who never had a list misses nothing; and its own list may have been what brought the
+            // change to light.
+            let has_list = self.returns || self.listed.last(kind).is_some();
+            if has_list && !self.listed.is(kind, view.of(kind)) {
                 self.session.host_note(clock::now(), HostNote::Changed(kind));
             }
         }

@@ -13,7 +13,6 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use http::StatusCode;
 use ractor::{
     Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr,
     SupervisionEvent,
@@ -33,11 +32,10 @@ use super::support::stop;
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::upstreams::{Caller, HostId};
 use crate::protocol::http_rules::post::{Refusal, id_of};
-use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostConfig, ProgressPace};
 use crate::protocol::session::upstream::ListKind;
-use crate::settings::{ExposeMode, ServerDef};
+use crate::settings::ServerDef;
 use crate::transport::Link;
 
 /// A connection that wants to be a host's.
@@ -143,7 +141,7 @@ pub(crate) struct HostsState {
     http_config: Arc<HostConfig>,
     view: Views,
     hosts: HashMap<ActorId, Connected>,
-    /// What hosts are to see and was never listed.
+    /// What was never listed.
     unlisted: Vec<Arc<ServerDef>>,
     last_id: u64,
     draining: Option<RpcReplyPort<()>>,
@@ -164,8 +162,8 @@ struct Connected {
 }
 
 impl Connected {
-    fn has_list(&self) -> bool {
-        self.returns || self.listed.any()
+    fn has_list(&self, kind: ListKind) -> bool {
+        self.returns || self.listed.last(kind).is_some()
     }
 }
 
@@ -255,7 +253,7 @@ impl HostsState {
         if self.admits(false, most, "host.max_connections") {
             let Attached { link, project, seen_view } = attached;
             let returns = seen_view.is_some();
-            self.connect(Way::Link { link, seen_view }, project, returns);
+            self.connect(Way::Link { link: Box::new(link), seen_view }, project, returns);
         }
     }
 
@@ -270,16 +268,8 @@ impl HostsState {
             }
             return;
         }
-        let data = serde_json::json!({
-            "reason": "busy", "setting": "http.max_sessions", "value": most.to_string(),
-        });
-        let text = format!(
-            "busy: {most} sessions over HTTP are open, which is the limit (setting \
-             http.max_sessions); end one, or try again later"
-        );
-        let error = RpcError::new(Code::InternalError, text).with_data(RawJson::write(&data));
-        let (id, revision) = (id_of(&post.incoming), post.said.or_headerless());
-        let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, revision, id, &error);
+        let id = id_of(&post.incoming);
+        let refusal = Refusal::too_many_sessions(post.said.or_headerless(), id, most);
         // Its host may have gone.
         let _ = post.reply.send(PostOut::refused(refusal));
     }
@@ -349,13 +339,15 @@ impl HostsState {
         let unlisted = unlisted(&self.context);
         let came = unlisted.iter().any(|def| !self.unlisted.contains(def));
         self.unlisted = unlisted;
-        let waiting = self.hosts.values().filter(|host| host.has_list());
-        let Some(host) = waiting.min_by_key(|host| host.id).filter(|_| came) else { return };
-        let (host, project) = (Some(host.id), host.project.clone());
-        let caller = Caller { host, project, label: Arc::from("mcpx"), era: Era::Modern };
-        let context = Arc::clone(&self.context);
-        // Its own limits end it; when it has found something, the catalog wakes us.
-        spawn(async move { context.upstreams.ensure_listed(&caller, ListKind::Tools).await });
+        for kind in ListKind::ALL.into_iter().filter(|_| came) {
+            let waiting = self.hosts.values().filter(|host| host.has_list(kind));
+            let Some(host) = waiting.min_by_key(|host| host.id) else { continue };
+            let (host, project) = (Some(host.id), host.project.clone());
+            let caller = Caller { host, project, label: Arc::from("mcpx"), era: Era::Modern };
+            let context = Arc::clone(&self.context);
+            // Its own limits end it; when it has found something, the catalog wakes us.
+            spawn(async move { context.upstreams.ensure_listed(&caller, kind).await });
+        }
     }
 
     fn drain(&mut self, reply: RpcReplyPort<()>) {
@@ -427,13 +419,10 @@ async fn watch_view(
     }
 }
 
-/// What pass-through mode is to show and was never listed.
+/// What was never listed.
 fn unlisted(context: &Context) -> Vec<Arc<ServerDef>> {
-    let mode = context.settings().expose.mode;
     let snapshot = context.catalog.snapshot();
-    let never = snapshot.servers.iter().filter(|server| {
-        server.listing == Listing::Never && server.def.expose.unwrap_or(mode) != ExposeMode::Core
-    });
+    let never = snapshot.servers.iter().filter(|server| server.listing == Listing::Never);
     never.map(|server| Arc::clone(&server.def)).collect()
 }
 

@@ -1,4 +1,4 @@
-//! One upstream instance: its process, its link, its session.
+//! One upstream instance: its process and link, or its exchanges over HTTP; its session.
 //!
 //! Children: none; tasks: the start, the reader and the keeper of its process (which outlives it).
 //! Ends with its link, by its pool's word, or by a crash of its own; its calls in flight are then
@@ -7,9 +7,11 @@
 
 pub mod client;
 pub mod connect;
+mod http;
 pub mod keeper;
 mod noise;
 mod reader;
+mod remote;
 mod sink;
 pub mod spec;
 mod state;
@@ -23,7 +25,7 @@ use bytes::Bytes;
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::sync::OwnedSemaphorePermit;
 
-use self::connect::{Connect, Connected};
+use self::connect::{Connect, Reached};
 use self::keeper::Alive;
 pub use self::sink::Sink;
 use self::spec::{NotStarted, Surroundings};
@@ -36,9 +38,10 @@ use super::pool::directory::{RouteKey, Routes};
 use super::subs::Subs;
 use crate::protocol::era_record::EraRecord;
 use crate::protocol::jsonrpc::RawJson;
-use crate::protocol::session::upstream::{Call, ListKind};
+use crate::protocol::session::upstream::{Call, ExchangeNews, ListKind};
 use crate::settings::{ServerDef, Settings};
 use crate::transport::clock;
+use crate::transport::http::client::Net;
 use crate::transport::stdio::child::ExitReport;
 
 /// Which instance; numbers are given once in a daemon's life.
@@ -68,8 +71,10 @@ pub struct Shop {
     pub catalog: CatalogHandle,
     /// Who listens to what.
     pub subs: Subs,
-    /// Processes that are not surely gone.
+    /// Processes that are not surely gone, and HTTP sessions that are being ended.
     pub alive: Alive,
+    /// Roots of trust and proxies.
+    pub net: Net,
 }
 
 /// What an instance is made from.
@@ -95,6 +100,15 @@ pub struct InstanceArgs {
     pub shop: Shop,
     /// To whom it reports.
     pub pool: ActorRef<PoolMsg>,
+}
+
+/// How an instance is reached, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reach {
+    /// `stdio`, `http` or `http+sse`.
+    pub transport: &'static str,
+    /// The address of a remote server, without what may be secret.
+    pub url: Option<String>,
 }
 
 /// How an instance ended.
@@ -154,7 +168,7 @@ pub enum InstanceMsg {
     /// The start task is through.
     Started {
         /// The connection, or why there is none.
-        outcome: Result<Box<Connected>, NotStarted>,
+        outcome: Result<Box<Reached>, NotStarted>,
     },
     /// The reader has a frame that answers no call.
     FrameRead {
@@ -163,6 +177,17 @@ pub enum InstanceMsg {
         /// The reader's credit; given back when the frame has been handled.
         credit: OwnedSemaphorePermit,
     },
+    /// Something came of an exchange over HTTP.
+    ExchangeNews {
+        /// Which.
+        tag: u64,
+        /// What.
+        news: ExchangeNews,
+        /// The relay's credit; given back when it has been handled.
+        credit: OwnedSemaphorePermit,
+    },
+    /// The farewell to an HTTP session is over.
+    SessionGone,
     /// The reader threw a frame away.
     FrameTooLarge {
         /// Its first bytes.
@@ -267,6 +292,11 @@ impl Actor for Instance {
                 state.with_session(|session| session.handle_too_large(now, &head, bytes, limit));
                 drop(credit);
             }
+            InstanceMsg::ExchangeNews { tag, news, credit } => {
+                state.exchange_news(now, tag, news);
+                drop(credit);
+            }
+            InstanceMsg::SessionGone => state.gone(None),
             InstanceMsg::LinkClosed { why } => state.link_closed(why),
             InstanceMsg::WriterEnded { why } => state.writer_ended(&why),
             InstanceMsg::LeaderExited { report } => state.leader_exited(now, report),

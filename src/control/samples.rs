@@ -67,6 +67,9 @@ fn status() -> t::StatusAnswer {
             instances: vec![t::InstanceView {
                 id: 1,
                 pid: Some(4243),
+                transport: Some(text("http")),
+                url: Some(text("https://docs.example/mcp")),
+                session: Some(text("1868a90c…")),
                 state: text("ready"),
                 lane: text("modern"),
                 scope: text("project /home/me/work"),
@@ -195,6 +198,7 @@ fn protocol() -> t::ProtocolAnswer {
                 source: EraSource::Probe,
                 transport: None,
             }),
+            legacy_lane: Some(text("shared")),
         }],
     }
 }

@@ -167,6 +167,15 @@ pub struct InstanceView {
     /// Its process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// `stdio`, `http` or `http+sse`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+    /// The address of a remote server, without its query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The beginning of the id of its HTTP session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// `starting`, `ready` or `leaving`.
     pub state: String,
     /// Its lane.
@@ -473,6 +482,10 @@ pub struct ProtocolView {
     /// What the era cache holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<EraRecord>,
+    /// Of a server that follows: the revision of the session for callers of legacy revisions, or
+    /// `idle`, `shared` (they use the other one) or `refused` (so do they, for good).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub legacy_lane: Option<String>,
 }
 
 /// `POST /v1/doctor`, and what `mcpx doctor` shows.

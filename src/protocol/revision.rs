@@ -127,6 +127,12 @@ impl Revision {
         self.is_modern()
     }
 
+    /// Whether an HTTP server of this revision may have a stream for what belongs to no request, which
+    /// is opened by GET (transports pages of 2025-03-26 to 2025-11-25; U-38).
+    pub const fn has_standalone_stream(self) -> bool {
+        matches!(self, Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25)
+    }
+
     /// What an `initialize` that asked for `requested` is answered with (H-06, H-07, H-08).
     pub fn counter_offer(requested: Option<&str>) -> Self {
         match requested.and_then(Self::parse) {

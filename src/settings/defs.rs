@@ -81,6 +81,7 @@ pub const PREFERENCES: &[Choice] = &[
     Choice { word: "prefer-initialize", also: &["legacy"] },
     Choice { word: "force-discover", also: &["force-modern"] },
     Choice { word: "force-initialize", also: &["force-legacy"] },
+    Choice { word: "follow", also: &[] },
 ];
 
 /// What a host sees of an upstream.
@@ -170,7 +171,10 @@ pub const DEFS: &[Def] = &[
     live(
         "upstream.protocol",
         Kind::Choice(PREFERENCES),
-        "Which request opens a server's connection; a server's own `protocol` beats it.",
+        "Which request opens a server's connection; a server's own `protocol` beats it. `follow` is \
+         prefer-discover, and a second session, opened with `initialize`, for hosts that speak a \
+         revision before 2026-07-28: each `command` server then runs twice for each scope key once \
+         such a host has called it, so set it where servers are cheap to run twice.",
     ),
     live(
         "upstream.era_cache",
@@ -211,6 +215,32 @@ pub const DEFS: &[Def] = &[
         "upstream.ping_timeout",
         time(MS, HOUR),
         "A server that does not answer a sign-of-life request within this time is restarted.",
+    ),
+    live(
+        "upstream.sse_reconnect_delay",
+        time(MS, HOUR),
+        "The rest before an event stream that broke off is opened again, where the server names none; \
+         longer each time that nothing came of it.",
+    ),
+    live(
+        "upstream.sse_reconnect_attempts",
+        count(0, 1000),
+        "How often in a row an event stream is opened again without anything coming of it.",
+    ),
+    live(
+        "upstream.sse_poll_interval",
+        time(MS, WEEK),
+        "How often a session's own event stream is tried after those attempts.",
+    ),
+    live(
+        "upstream.sse_linger",
+        time(MS, HOUR),
+        "How long an HTTP server may leave an answer open when nothing more is expected in it.",
+    ),
+    live(
+        "upstream.end_timeout",
+        time(NOW, MINUTE),
+        "How long an HTTP server has to take the end of its session.",
     ),
     // Remote servers.
     live(

@@ -176,6 +176,16 @@ pub struct UpstreamSettings {
     pub list_parallel: usize,
     /// `upstream.ping_timeout`.
     pub ping: Duration,
+    /// `upstream.sse_reconnect_delay`: the rest before an event stream is opened again (U-39).
+    pub sse_reconnect_delay: Duration,
+    /// `upstream.sse_reconnect_attempts`: tries in a row that may come to nothing.
+    pub sse_reconnect_attempts: u32,
+    /// `upstream.sse_poll_interval`: how often a session's own stream is tried after those.
+    pub sse_poll_interval: Duration,
+    /// `upstream.sse_linger`: how long a stream may stay open once its request is answered.
+    pub sse_linger: Duration,
+    /// `upstream.end_timeout`: longest farewell to an HTTP session.
+    pub end: Duration,
 }
 
 /// Remote servers.
@@ -525,6 +535,11 @@ impl Values<'_> {
             listen_reopen: self.time("upstream.listen_reopen_delay"),
             list_parallel: self.count("upstream.list_parallel"),
             ping: self.time("upstream.ping_timeout"),
+            sse_reconnect_delay: self.time("upstream.sse_reconnect_delay"),
+            sse_reconnect_attempts: self.small("upstream.sse_reconnect_attempts"),
+            sse_poll_interval: self.time("upstream.sse_poll_interval"),
+            sse_linger: self.time("upstream.sse_linger"),
+            end: self.time("upstream.end_timeout"),
         }
     }
 

@@ -18,6 +18,7 @@ use mcpx::protocol::jsonrpc::{Method, RawJson};
 use mcpx::protocol::revision::Era;
 use mcpx::protocol::session::Answer;
 use mcpx::settings::{Scope, ServerDef, Settings};
+use mcpx::transport::http::net::{Net, NetSpec};
 use mcpx::transport::store;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use serde_json::{Value, json};
@@ -140,6 +141,7 @@ impl Stage {
             catalog: catalog.clone(),
             subs: mcpx::actors::subs::Subs::default(),
             alive: Alive::default(),
+            net: Net::new(NetSpec::default()),
         };
         let upstreams = UpstreamsHandle::new(Arc::new(settings.clone()), shop);
         upstreams.start(stem.get_cell()).await.unwrap();

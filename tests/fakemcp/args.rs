@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Options without a value.
-const FLAGS: [&str; 28] = [
+const FLAGS: [&str; 30] = [
     "batch",
     "blank-lines",
     "bom",
@@ -32,10 +32,13 @@ const FLAGS: [&str; 28] = [
     "wrapper",
     "wrapper-wait",
     "no-list-changed",
+    "no-templates",
+    "offers",
 ];
 
 /// Options with a value.
-const KEYS: [&str; 36] = [
+const KEYS: [&str; 41] = [
+    "blob-size",
     "capabilities",
     "chunk",
     "chunk-us",
@@ -54,6 +57,7 @@ const KEYS: [&str; 36] = [
     "instructions",
     "list-delay",
     "list-error",
+    "missing",
     "modern-versions",
     "name",
     "noise",
@@ -62,12 +66,15 @@ const KEYS: [&str; 36] = [
     "pages",
     "ping",
     "probe",
+    "prompt",
     "probe-stderr",
     "refuse",
+    "resource",
     "start-delay",
     "stderr-start",
     "stderr-text",
     "supports",
+    "template",
     "tool",
     "tool-count",
     "tool-file",

@@ -48,6 +48,11 @@ pub fn big(fake: &Fake, ask: &Ask) {
 
 /// One block of every type that the revision has.
 pub fn content(fake: &Fake, ask: &Ask) {
+    fake.result(ask, json!({ "content": blocks(ask) }));
+}
+
+/// A block of every type that the revision has.
+pub fn blocks(ask: &Ask) -> Vec<Value> {
     let revision = ask.revision.as_str();
     let mut blocks = vec![
         block("plain"),
@@ -65,7 +70,7 @@ pub fn content(fake: &Fake, ask: &Ask) {
     if revision >= "2025-06-18" {
         blocks.push(json!({ "type": "resource_link", "uri": "fake://link", "name": "link" }));
     }
-    fake.result(ask, json!({ "content": blocks }));
+    blocks
 }
 
 /// Results that are odd and are to be carried (F42); `shape` names the oddity.

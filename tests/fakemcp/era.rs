@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::args::Args;
+use crate::offers;
 use crate::process;
 use crate::state::{Ask, Fake, MODERN};
 
@@ -28,7 +29,12 @@ pub fn info(args: &Args) -> Value {
 
 fn capabilities(args: &Args) -> Value {
     args.get("capabilities").map_or_else(
-        || json!({ "tools": { "listChanged": !args.flag("no-list-changed") }, "logging": {} }),
+        || {
+            let changes = !args.flag("no-list-changed");
+            let mut all = json!({ "tools": { "listChanged": changes }, "logging": {} });
+            offers::declare(args, &mut all);
+            all
+        },
         |text| serde_json::from_str(text).expect("--capabilities JSON"),
     )
 }

@@ -20,6 +20,7 @@ pub fn initial(args: &Args) -> Vec<Value> {
     for text in args.all_of("tool") {
         list.push(serde_json::from_str(text).expect("--tool JSON"));
     }
+    list.extend(crate::offers::tools(args));
     for number in 1..=args.number("tool-count").unwrap_or(0) {
         list.push(plain(&format!("t{number:04}")));
     }

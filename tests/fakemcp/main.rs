@@ -30,6 +30,10 @@
 //! - `--pages plain|empty|empty-end|null|same|cycle|endless|error|duplicates|silent[:SIZE]` (F39).
 //! - `--list-delay MS`, `--list-error CODE`, `--list-silent`.
 //!
+//! - `--offers`: resources, templates, prompts and completions (see `offers.rs`), with the tools
+//!   `links`, `set_offers` and `touch`. `--resource JSON`, `--template JSON`, `--prompt JSON`
+//!   (repeatable) add items; `--blob-size BYTES`, `--missing CODE`, `--no-templates`.
+//!
 //! # Writing
 //! - `--crlf` (F01), `--cr-tokens` (F02), `--bom`, `--bom-lines` (F03), `--blank-lines`,
 //!   `--noise TEXT` (repeatable; before each frame), `--json-noise` (F04, F05), `--glue TEXT`
@@ -62,6 +66,7 @@ mod era;
 #[path = "../support/lenient.rs"]
 mod lenient;
 mod lists;
+mod offers;
 mod out;
 mod process;
 mod state;

@@ -8,8 +8,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::args::Args;
+use crate::offers::Offers;
 use crate::out::Out;
-use crate::{era, lenient, lists, tools};
+use crate::{era, lenient, lists, offers, tools};
 
 /// The newest revision, without a handshake.
 pub const MODERN: &str = "2026-07-28";
@@ -69,6 +70,7 @@ pub struct State {
     pub waiting: BTreeMap<String, Sender<Value>>,
     pub next_id: u64,
     pub tools: Vec<Value>,
+    pub offers: Offers,
     /// Pages listed so far.
     pub pages: u64,
     /// Open `subscriptions/listen` streams: their ids.
@@ -88,7 +90,8 @@ pub struct Fake {
 impl Fake {
     pub fn new(args: Args) -> Self {
         let out = Out::new(&args);
-        let state = State { tools: lists::initial(&args), ..State::default() };
+        let (tools, offers) = (lists::initial(&args), Offers::initial(&args));
+        let state = State { tools, offers, ..State::default() };
         Self { args, out, state: Mutex::new(state) }
     }
 
@@ -139,6 +142,7 @@ impl Fake {
             ("ping" | "logging/setLevel", false) => self.result(&ask, json!({})),
             ("tools/list", _) => lists::list(self, ask),
             ("tools/call", _) => tools::call(self, ask),
+            _ if offers::take(self, &ask) => {}
             _ => era::unknown(self, ask),
         }
     }

@@ -158,6 +158,9 @@ fn run(fake: &Arc<Fake>, ask: &Ask) {
         "request" => calls::request(fake, ask),
         "notify" => calls::notify(fake, ask),
         "set_tools" => calls::set_tools(fake, ask),
+        "links" => crate::offers::links(fake, ask),
+        "set_offers" => crate::offers::set(fake, ask),
+        "touch" => crate::offers::touch(fake, ask),
         "spawn" => {
             let flag = |name| ask.arg(name) == &json!(true);
             let pid =

@@ -88,6 +88,9 @@ fn instance_view(status: InstanceStatus) -> InstanceView {
     InstanceView {
         id: status.id,
         pid: status.pid,
+        transport: status.transport.map(str::to_owned),
+        url: status.url,
+        session: status.session,
         state: status.state.to_owned(),
         lane: status.lane.to_owned(),
         scope: status.scope,
@@ -174,5 +177,6 @@ fn protocol_view(status: ProtocolStatus) -> ProtocolView {
         revision: status.revision,
         era_source: status.era_source,
         cached: status.cached,
+        legacy_lane: status.legacy_lane,
     }
 }

@@ -22,6 +22,8 @@ mod tools;
 
 use std::sync::Arc;
 
+use http::HeaderMap;
+
 use super::catalog::CatalogHandle;
 use super::events::EventsHandle;
 use super::settings::SettingsHandle;
@@ -81,6 +83,9 @@ pub(crate) struct Request {
     pub(crate) repeats: Arc<Repeats>,
     /// The lists this host was given last (F38).
     pub(crate) listed: Arc<Listed>,
+    /// The headers it came with, where they must say what its arguments say: over HTTP in revisions
+    /// that repeat these (H-31).
+    pub(crate) headers: Option<HeaderMap>,
 }
 
 /// Answers one request. What is not a call of a tool is boxed, here and in [`tools::call`], so that

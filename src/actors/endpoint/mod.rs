@@ -83,7 +83,9 @@ impl Endpoint {
         // What was read of it holds it as long as it is needed.
         drop(body);
         match posted {
-            Posted::Modern(request) => modern::answer(&self.context, request, accepts).await,
+            Posted::Modern(request) => {
+                modern::answer(&self.context, headers, request, accepts).await
+            }
             Posted::ModernNote => answer::accepted(),
             Posted::Opening(request) => {
                 let incoming = Incoming::One(Message::Request(request));

@@ -10,9 +10,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Instant;
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use tokio::sync::mpsc;
 
 use super::answer;
@@ -33,7 +34,12 @@ use crate::transport::http::HttpOut;
 const POST: PostId = PostId(1);
 
 /// Answers one modern request.
-pub(super) async fn answer(context: &Arc<Context>, request: Request, accepts: Accepts) -> HttpOut {
+pub(super) async fn answer(
+    context: &Arc<Context>,
+    headers: HeaderMap,
+    request: Request,
+    accepts: Accepts,
+) -> HttpOut {
     let Some(face) = context.hosts.face() else { return answer::ending() };
     let mut session = HostSession::new(face);
     session.handle_post(clock::now(), POST, Incoming::One(Message::Request(request)));
@@ -41,7 +47,7 @@ pub(super) async fn answer(context: &Arc<Context>, request: Request, accepts: Ac
     let asked = said.take(context, &mut session);
     let Some(asked) = asked else { return said.whole(accepts) };
     let settings = context.settings();
-    let mut running = Running::new(context, session, asked, &said.label);
+    let mut running = Running::new(context, session, asked, headers, &said.label);
     let patience = tokio::time::sleep(settings.sessions.stream_after);
     let mut patience = std::pin::pin!(patience);
     loop {
@@ -122,7 +128,13 @@ struct Running {
 }
 
 impl Running {
-    fn new(context: &Arc<Context>, session: HostSession, asked: HostRequest, label: &str) -> Self {
+    fn new(
+        context: &Arc<Context>,
+        session: HostSession,
+        asked: HostRequest,
+        headers: HeaderMap,
+        label: &str,
+    ) -> Self {
         let settings = context.settings();
         let wants = Wants::of(&asked, None, &settings.call);
         let (progress, notes) = wants.map(progress::channel).unzip();
@@ -140,6 +152,7 @@ impl Running {
             progress,
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
             listed: Arc::<Listed>::default(),
+            headers: Some(headers),
         };
         let work = {
             let context = Arc::clone(context);
@@ -234,7 +247,7 @@ async fn next_note(notes: Option<&ProgressReceiver>) -> CallNote {
     }
 }
 
-async fn until(deadline: Option<std::time::Instant>) {
+async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::pin::Pin;
 
+use crate::transport::http::client::HttpClient;
 use crate::transport::link::Link;
 use crate::transport::stdio::child::{
     ChildHandle, ExitReport, SpawnError, SpawnSpec, StopLadder, spawn_recorded,
@@ -12,6 +13,15 @@ use crate::transport::stdio::ring::{StderrDrain, StderrRing};
 
 /// A future of how a process ended.
 pub type Exiting<'a> = Pin<Box<dyn Future<Output = ExitReport> + Send + 'a>>;
+
+/// What a start came to.
+#[derive(Debug)]
+pub enum Reached {
+    /// A process runs.
+    Process(Connected),
+    /// A client is ready; nothing was sent yet.
+    Http(HttpClient),
+}
 
 /// Makes connections.
 pub trait Connect: fmt::Debug + Send + Sync + 'static {

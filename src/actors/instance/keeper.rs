@@ -34,13 +34,16 @@ impl Alive {
         let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
     }
 
-    fn one(&self) -> OneAlive {
+    /// One more, until it falls.
+    pub(super) fn one(&self) -> OneAlive {
         self.0.send_modify(|count| *count += 1);
         OneAlive(Arc::clone(&self.0))
     }
 }
 
-struct OneAlive(Arc<watch::Sender<usize>>);
+/// See [`Alive::one`].
+#[derive(Debug)]
+pub(super) struct OneAlive(Arc<watch::Sender<usize>>);
 
 impl Drop for OneAlive {
     fn drop(&mut self) {

@@ -5,12 +5,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
-use super::connect::Connected;
-use super::{Fault, Shop};
+use super::connect::Reached;
+use super::{Fault, Shop, client};
 use crate::protocol::session::Limit;
 use crate::settings::references::{Reference, expand, references};
 use crate::settings::{AuthDef, Scope, ServerDef, Settings};
 use crate::transport::environment::Environment;
+use crate::transport::http::client::{ClientSpec, HttpClient};
 use crate::transport::link::LinkLimits;
 use crate::transport::stdio::child::{SpawnError, SpawnSpec};
 use crate::transport::stdio::ring::RingLimits;
@@ -70,10 +71,17 @@ pub(super) async fn start(
     def: &ServerDef,
     project: Option<&Path>,
     settings: &Settings,
-) -> Result<Connected, NotStarted> {
+) -> Result<Reached, NotStarted> {
     let limit = settings.process.spawn;
-    let prepared = tokio::time::timeout(limit, prepare(&*shop.around, def, project, settings));
-    let spec = prepared.await.map_err(|_| {
+    let prepared = tokio::time::timeout(limit, async {
+        let around = &*shop.around;
+        if def.is_remote() {
+            client::prepare(around, &shop.net, def, settings).await.map(Prepared::Client)
+        } else {
+            prepare(around, def, project, settings).await.map(Prepared::Process)
+        }
+    });
+    let prepared = prepared.await.map_err(|_| {
         let limit = Limit::time("process.spawn_timeout", limit);
         NotStarted {
             text: format!(
@@ -84,9 +92,22 @@ pub(super) async fn start(
             fault: Fault::Passing,
         }
     })??;
-    shop.connect
-        .connect(&spec)
-        .map_err(|error| NotStarted { fault: fault(&error, &spec), text: error.to_string() })
+    match prepared {
+        Prepared::Process(spec) => shop
+            .connect
+            .connect(&spec)
+            .map(Reached::Process)
+            .map_err(|error| NotStarted { fault: fault(&error, &spec), text: error.to_string() }),
+        Prepared::Client(spec) => HttpClient::new(spec)
+            .map(Reached::Http)
+            .map_err(|error| NotStarted::mistake(error.to_string())),
+    }
+}
+
+/// What a definition comes to once its references are replaced.
+enum Prepared {
+    Process(SpawnSpec),
+    Client(ClientSpec),
 }
 
 /// Whom a failed start concerns: what is looked for in the folder where it runs depends on whose

@@ -7,20 +7,23 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use ractor::{ActorRef, RpcReplyPort};
 
-use super::connect::Connected;
+use super::connect::{Connected, Reached};
 use super::keeper::Keeper;
 use super::noise::NoiseGate;
 use super::reader::read;
+use super::remote::Remote;
 use super::spec::{self, NotStarted};
-use super::{End, EndKind, Fault, InstanceArgs, InstanceMsg, Sink};
+use super::{End, EndKind, Fault, InstanceArgs, InstanceMsg, Reach, Sink};
 use crate::actors::events::Event;
 use crate::actors::pool::PoolMsg;
-use crate::actors::pool::directory::{Load, Route};
+use crate::actors::pool::directory::{Lane, Load, Route};
 use crate::actors::subs::Watching;
 use crate::actors::support::task::{self, TaskGuard};
 use crate::actors::support::timer::Timer;
+use crate::protocol::era_record::EraRecord;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::session::pending::Pending;
+use crate::protocol::session::probe::Preference;
 use crate::protocol::session::upstream::{
     Call, ListKind, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
     UpstreamOutput, UpstreamSession,
@@ -44,11 +47,13 @@ struct Readings {
 #[derive(Debug)]
 pub struct InstanceState {
     pub(super) args: InstanceArgs,
-    me: ActorRef<InstanceMsg>,
+    pub(super) me: ActorRef<InstanceMsg>,
     load: Arc<Load>,
-    pending: Arc<Pending<Sink>>,
-    session: Option<UpstreamSession<Sink>>,
+    pub(super) pending: Arc<Pending<Sink>>,
+    pub(super) session: Option<UpstreamSession<Sink>>,
     link: Option<LinkSender>,
+    /// Set where it is reached over HTTP.
+    pub(super) remote: Option<Remote>,
     tasks: Vec<TaskGuard>,
     keeper: Option<Keeper>,
     stderr: Option<StderrRing>,
@@ -85,6 +90,7 @@ impl InstanceState {
             pending: Arc::new(Pending::new()),
             session: None,
             link: None,
+            remote: None,
             tasks: vec![starting],
             keeper: None,
             stderr: None,
@@ -103,22 +109,27 @@ impl InstanceState {
         }
     }
 
-    pub(super) fn started(&mut self, now: Instant, outcome: Result<Box<Connected>, NotStarted>) {
+    pub(super) fn started(&mut self, now: Instant, outcome: Result<Box<Reached>, NotStarted>) {
         if self.end.is_some() {
             // Dropping what was started ends it.
             return;
         }
-        let Connected { link, drain, process } = match outcome {
-            Ok(connected) => *connected,
-            Err(NotStarted { text, fault }) => {
-                return self.finish(EndKind::StartFailed { fault }, text);
-            }
-        };
+        match outcome.map(|reached| *reached) {
+            Ok(Reached::Process(connected)) => self.run(now, connected),
+            Ok(Reached::Http(client)) => self.reached(now, client),
+            Err(NotStarted { text, fault }) => self.finish(EndKind::StartFailed { fault }, text),
+        }
+    }
+
+    /// The process runs.
+    fn run(&mut self, now: Instant, connected: Connected) {
+        let Connected { link, drain, process } = connected;
         let stderr = process.stderr();
         self.stderr = Some(stderr.clone());
         let gate = NoiseGate::new(&self.args.settings.process, stderr.clone());
         let (id, pid) = (self.args.id, process.pid());
-        self.tell_pool(PoolMsg::Spawned { id, pid, stderr });
+        let reach = Reach { transport: "stdio", url: None };
+        self.tell_pool(PoolMsg::Spawned { id, pid, stderr, reach });
         let plumbing = &self.args.settings.process;
         let ladder = StopLadder { drain: plumbing.drain, term: plumbing.term };
         let alive = &self.args.shop.alive;
@@ -146,18 +157,27 @@ impl InstanceState {
         self.run_outputs(now);
     }
 
-    fn config(&self) -> UpstreamConfig {
+    /// What is known of the server from before.
+    pub(super) fn remembered(&self) -> Option<EraRecord> {
         let InstanceArgs { def, settings, shop, remembered, .. } = &self.args;
-        let upstream = &settings.upstream;
-        let remembered = match remembered {
+        match remembered {
             Some(record) => Some(record.clone()),
-            None if upstream.era_cache => shop.eras.get(def),
+            None if settings.upstream.era_cache => shop.eras.get(def),
             None => None,
-        };
+        }
+    }
+
+    pub(super) fn config(&self) -> UpstreamConfig {
+        let InstanceArgs { def, key, settings, shop, .. } = &self.args;
+        let upstream = &settings.upstream;
         UpstreamConfig {
-            preference: def.protocol.unwrap_or(upstream.protocol),
+            preference: match key.lane {
+                Lane::Shared => def.preference(upstream.protocol),
+                // Forced: it neither heeds nor feeds the era cache (U-17, U-18).
+                Lane::Legacy => Preference::ForceInitialize,
+            },
             pin: def.revision,
-            remembered,
+            remembered: self.remembered(),
             info: shop.info.clone(),
             capabilities: RawJson::empty_object(),
             timings: OpeningTimings {
@@ -191,12 +211,12 @@ impl InstanceState {
     }
 
     /// Does what the session says, and wakes it in time.
-    fn run_outputs(&mut self, now: Instant) {
+    pub(super) fn run_outputs(&mut self, now: Instant) {
         while let Some(output) = self.session.as_mut().and_then(UpstreamSession::poll_output) {
             match output {
                 UpstreamOutput::Send(frame) => self.send(frame),
-                // Not before instances are connected over HTTP.
-                UpstreamOutput::Exchange(_) | UpstreamOutput::Drop { .. } => {}
+                UpstreamOutput::Exchange(exchange) => self.exchange(exchange),
+                UpstreamOutput::Drop { tag } => self.drop_exchange(tag),
                 UpstreamOutput::Event(event) => self.event(now, event),
                 UpstreamOutput::Notice(notice) => self.emit(Event::from_notice(notice)),
                 UpstreamOutput::Close(why) => self.close(why),
@@ -243,7 +263,10 @@ impl InstanceState {
     fn event(&mut self, now: Instant, event: UpstreamEvent) {
         match event {
             UpstreamEvent::Settled(settled) => self.settled(now, settled),
+            UpstreamEvent::Renewed(settled) => self.renewed(now, settled),
             UpstreamEvent::OpenFailed(error) => self.open_failed(&error),
+            // Read after a change, and not what the catalog shows: see `Lane::Legacy`, P-18.
+            UpstreamEvent::Listed(..) if self.args.key.lane == Lane::Legacy => {}
             UpstreamEvent::Listed(kind, read) => self.list_came(now, kind, read),
             // The session reads them again by itself; the catalog compares (F38).
             UpstreamEvent::Changed(_) => {}
@@ -291,19 +314,26 @@ impl InstanceState {
         {
             shop.eras.record(def, record.clone());
         }
-        shop.catalog.identified(
-            &def.key,
-            settled.info.clone(),
-            settled.instructions.clone(),
-            settled.capabilities.clone(),
-        );
+        // The catalog shows the server's own session.
+        if key.lane == Lane::Shared {
+            shop.catalog.identified(
+                &def.key,
+                settled.info.clone(),
+                settled.instructions.clone(),
+                settled.capabilities.clone(),
+            );
+        }
         let permits = settings.pool.in_flight;
         let (pending, load) = (Arc::clone(&self.pending), Arc::clone(&self.load));
         let route = Arc::new(Route::new(*id, pending, permits, load));
         if self.stopping.is_none() {
             routes.add(key.clone(), Arc::clone(&route));
         }
-        let text = format!("server `{}` speaks {}", def.key, settled.revision);
+        let whom = match key.lane {
+            Lane::Shared => "",
+            Lane::Legacy => " with callers of legacy revisions",
+        };
+        let text = format!("server `{}` speaks {}{whom}", def.key, settled.revision);
         let started = Event::new("server.started", text).of_server(def.key.as_str());
         shop.events.emit(started.of_instance(id.to_string()));
         let id = *id;
@@ -329,7 +359,7 @@ impl InstanceState {
         }
     }
 
-    fn read_list(&mut self, now: Instant, kind: ListKind) {
+    pub(super) fn read_list(&mut self, now: Instant, kind: ListKind) {
         if let Some(session) = &mut self.session {
             self.lists.entry(kind).or_default().under_way = true;
             session.read_list(now, kind);
@@ -354,6 +384,9 @@ impl InstanceState {
 
     fn open_failed(&mut self, error: &OpenError) {
         let kind = match error {
+            OpenError::TrySse(_) => return self.try_sse(error.to_string()),
+            // A session that could not be opened again.
+            _ if self.ready => self.unwanted(),
             OpenError::RestartLegacy => EndKind::RestartLegacy,
             OpenError::Version { .. }
             | OpenError::Pinned { .. }
@@ -362,7 +395,6 @@ impl InstanceState {
             | OpenError::TimedOut(_)
             | OpenError::Http(_)
             | OpenError::Unreachable(_)
-            | OpenError::TrySse(_)
             | OpenError::Closed(_) => EndKind::StartFailed { fault: Fault::Passing },
         };
         self.finish(kind, error.to_string());
@@ -467,13 +499,15 @@ impl InstanceState {
     }
 
     fn closed(&self, why: &str) -> Closed {
-        let begun = self.link.as_ref().map_or(0, LinkSender::frames_begun);
+        // Over HTTP the session knows of each request by itself whether it left.
+        let none = if self.remote.is_some() { u64::MAX } else { 0 };
+        let begun = self.link.as_ref().map_or(none, LinkSender::frames_begun);
         Closed { why: why.to_owned(), frames_begun: begun }
     }
 
     /// The one way out. First nobody finds it any more, then its pool knows, then its calls are told
     /// (who tries again must not come back here), then its process goes.
-    fn finish(&mut self, kind: EndKind, text: String) {
+    pub(super) fn finish(&mut self, kind: EndKind, text: String) {
         if self.end.is_some() {
             return;
         }
@@ -499,7 +533,8 @@ impl InstanceState {
         self.unwatch();
         self.tasks.clear();
         self.link = None;
-        if self.keeper.take().is_none() {
+        let leaving = self.leave_remote();
+        if self.keeper.take().is_none() && !leaving {
             self.gone(None);
         }
     }
@@ -535,7 +570,7 @@ impl InstanceState {
         shop.events.emit(event.of_server(def.key.as_str()).of_instance(id.to_string()));
     }
 
-    fn tell_pool(&self, message: PoolMsg) {
+    pub(super) fn tell_pool(&self, message: PoolMsg) {
         // A pool that has ended has taken its instances with it.
         let _ = self.args.pool.cast(message);
     }

@@ -10,7 +10,7 @@ use super::RouteAnswer;
 use super::directory::{Route, RouteKey};
 use super::faults::FaultKey;
 use super::status::InstanceStatus;
-use crate::actors::instance::{InstanceId, InstanceMsg};
+use crate::actors::instance::{InstanceId, InstanceMsg, Reach};
 use crate::protocol::session::upstream::Settled;
 use crate::transport::stdio::ring::StderrRing;
 
@@ -49,6 +49,7 @@ pub(super) struct Member {
     pub phase: Phase,
     pub pid: Option<u32>,
     pub stderr: Option<StderrRing>,
+    pub reach: Option<Reach>,
     /// It was started without the probe, because the one before it ended on it (F25 f).
     pub without_probe: bool,
     /// Nobody will use its scope key again.
@@ -128,6 +129,9 @@ impl Member {
         InstanceStatus {
             id: id.0,
             pid: self.pid,
+            transport: self.reach.as_ref().map(|reach| reach.transport),
+            url: self.reach.as_ref().and_then(|reach| reach.url.clone()),
+            session: self.settled().and_then(|settled| settled.session.clone()),
             state,
             lane: self.key.lane.text(),
             scope: self.key.scope.text(),

@@ -8,6 +8,7 @@
 pub mod caller;
 pub mod directory;
 mod faults;
+mod lanes;
 mod member;
 mod operate;
 pub mod plan;
@@ -23,7 +24,7 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, Supervi
 use self::directory::{Route, RouteKey, Routes};
 use self::state::PoolState;
 use self::status::{PoolStatus, ProtocolStatus};
-use super::instance::{End, InstanceId};
+use super::instance::{End, InstanceId, Reach};
 use super::support::ask::{AskError, ask};
 use super::upstreams::{Caller, HostId, Refused, Shared};
 use crate::protocol::session::upstream::Settled;
@@ -80,7 +81,8 @@ pub enum PoolMsg {
         /// On whose behalf.
         caller: Caller,
     },
-    /// From an instance: its process runs.
+    /// From an instance: its process runs, or its client is made; again where a remote server turns
+    /// out to be reached in another way.
     Spawned {
         /// Which.
         id: InstanceId,
@@ -88,6 +90,15 @@ pub enum PoolMsg {
         pid: Option<u32>,
         /// Its stderr.
         stderr: StderrRing,
+        /// How it is reached.
+        reach: Reach,
+    },
+    /// From an instance: its server opened another session.
+    Renewed {
+        /// Which.
+        id: InstanceId,
+        /// What that settled.
+        settled: Arc<Settled>,
     },
     /// From an instance: it admits calls.
     Ready {
@@ -300,7 +311,8 @@ impl Actor for Pool {
         match message {
             PoolMsg::GetRoute { key, caller, reply } => state.get_route(now, key, &caller, reply),
             PoolMsg::Crowded { key, caller } => state.crowded(now, key, &caller),
-            PoolMsg::Spawned { id, pid, stderr } => state.spawned(id, pid, stderr),
+            PoolMsg::Spawned { id, pid, stderr, reach } => state.spawned(id, pid, stderr, reach),
+            PoolMsg::Renewed { id, settled } => state.renewed(id, settled),
             PoolMsg::Ready { id, settled, route } => state.ready(now, id, settled, route),
             PoolMsg::Leaving { id, why } => state.leaving(id, why),
             PoolMsg::UntilGone { key, caller, reply } => state.until_gone(&key, &caller, reply),

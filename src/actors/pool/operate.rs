@@ -36,7 +36,7 @@ impl PoolState {
     }
 
     pub(super) fn start(&mut self, now: Instant, reply: RpcReplyPort<()>) {
-        self.faults.revive();
+        self.revive();
         self.want_global();
         self.want_watched();
         self.serve(now);
@@ -44,7 +44,7 @@ impl PoolState {
     }
 
     pub(super) fn restart(&mut self, now: Instant, reply: RpcReplyPort<()>) {
-        self.faults.revive();
+        self.revive();
         let live: Vec<_> = self
             .members
             .values()

@@ -41,6 +41,15 @@ pub struct InstanceStatus {
     /// Its process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// `stdio`, `http` or `http+sse`, once it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<&'static str>,
+    /// The address of a remote server, without its query, which may hold a credential.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The beginning of the session id that a legacy HTTP server gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// `starting`, `ready` or `leaving`.
     pub state: &'static str,
     /// Its lane.
@@ -78,4 +87,8 @@ pub struct ProtocolStatus {
     /// What the era cache holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<EraRecord>,
+    /// Of a server that follows: the revision of the session for callers of legacy revisions, or
+    /// `idle`, `shared` (they use the other one) or `refused` (so do they, for good).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub legacy_lane: Option<String>,
 }

@@ -126,7 +126,9 @@ fn servers(printer: Printer, servers: &[t::ServerView]) -> String {
             table.add_row(row);
         }
         for instance in &server.instances {
-            let pid = instance.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+            // A remote server has no process; how it is reached says more.
+            let transport = || instance.transport.clone().unwrap_or_else(|| "-".to_owned());
+            let pid = instance.pid.map_or_else(transport, |pid| pid.to_string());
             table.add_row(vec![
                 Cell::new(&server.namespace),
                 state(),
@@ -292,7 +294,8 @@ pub(crate) fn settings_changed(printer: Printer, answer: &t::SettingsChanged) ->
 
 /// `mcpx protocol`.
 pub(crate) fn protocol(printer: Printer, answer: &t::ProtocolAnswer) -> String {
-    let header = ["SERVER", "PREFERENCE", "PIN", "ERA", "REVISION", "KNOWN BY", "REMEMBERED"];
+    let header =
+        ["SERVER", "PREFERENCE", "PIN", "ERA", "REVISION", "KNOWN BY", "REMEMBERED", "LEGACY LANE"];
     let mut table = table(printer, &header);
     for server in &answer.servers {
         let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
@@ -307,6 +310,7 @@ pub(crate) fn protocol(printer: Printer, answer: &t::ProtocolAnswer) -> String {
             or_dash(&server.revision),
             or_dash(&source),
             or_dash(&cached),
+            or_dash(&server.legacy_lane),
         ]);
     }
     finish(&table)
@@ -390,6 +394,9 @@ mod tests {
         ready.instances = vec![t::InstanceView {
             id: 7,
             pid: Some(42),
+            transport: Some("stdio".to_owned()),
+            url: None,
+            session: None,
             state: "ready".to_owned(),
             lane: "shared".to_owned(),
             scope: "global".to_owned(),

@@ -4,27 +4,20 @@ use crate::protocol::jsonrpc::{Code, RESERVED_CODES, RpcError, URL_ELICITATION_R
 use crate::protocol::revision::Revision;
 
 /// See [`super::downgrade_error`].
-pub(super) fn downgrade(revision: Revision, method: &str, error: &RpcError) -> RpcError {
+pub(super) fn downgrade(revision: Revision, error: &RpcError) -> RpcError {
     let mut error = error.clone();
     let code = Code::from_number(error.code);
     if revision.is_modern() {
         if code == Some(Code::ResourceNotFound) {
             error.code = Code::InvalidParams.number();
-        } else if code == Some(Code::HeaderMismatch) {
-            // Speaks of headers between mcpx and an upstream; the host's own are judged, and
-            // refused, where HTTP is served.
+        } else if code == Some(Code::HeaderMismatch) && error.relayed {
+            // Speaks of headers between mcpx and an upstream, not of the host's own.
             error.code = Code::InternalError.number();
         } else if RESERVED_CODES.contains(&error.code) && code.is_none() {
             // A code of another revision or of nobody: this one must not be sent on.
             error.code = Code::InternalError.number();
         }
         return error;
-    }
-    let not_found = method == "resources/read"
-        && code == Some(Code::InvalidParams)
-        && error.data.as_ref().is_some_and(|data| data.member("uri").is_some());
-    if not_found {
-        error.code = Code::ResourceNotFound.number();
     }
     let modern_only = matches!(
         code,
@@ -51,24 +44,27 @@ pub(super) fn lift(revision: Revision, method: &str, mut error: RpcError) -> Rpc
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::jsonrpc::RawJson;
 
-    fn code(revision: Revision, method: &str, code: i64, data: Option<&str>) -> i64 {
-        let data = data.map(|text| RawJson::parse(text.to_owned().into()).unwrap());
-        downgrade(revision, method, &RpcError { code, message: String::new(), data, relayed: true })
-            .code
+    fn code(revision: Revision, code: i64) -> i64 {
+        let error = RpcError { code, message: String::new(), data: None, relayed: true };
+        downgrade(revision, &error).code
     }
 
     #[test]
     fn r03_not_found_by_era() {
-        let uri = Some(r#"{"uri":"x"}"#);
         for revision in Revision::ALL {
             let expected = if revision.is_modern() { -32602 } else { -32002 };
-            assert_eq!(code(revision, "resources/read", -32602, uri), expected);
-            assert_eq!(code(revision, "resources/read", -32002, uri), expected);
-            assert_eq!(code(revision, "tools/call", -32602, uri), -32602);
-            assert_eq!(code(revision, "resources/read", -32602, None), -32602);
+            assert_eq!(code(revision, -32002), expected);
+            assert_eq!(code(revision, -32602), -32602);
         }
+    }
+
+    /// H-31: ours is about the host's headers, an upstream's about ours.
+    #[test]
+    fn h31_whose_headers_do_not_match() {
+        let own = RpcError::new(Code::HeaderMismatch, "no");
+        assert_eq!(downgrade(Revision::NEWEST, "tools/call", &own), own);
+        assert_eq!(code(Revision::NEWEST, "tools/call", -32020, None), -32603);
     }
 
     /// U-28: -32002 anywhere, -32602 from a modern server only, and to a read only.
@@ -92,17 +88,17 @@ mod tests {
     fn h30_sweep() {
         for revision in Revision::ALL {
             for known in Code::ALL {
-                let sent = code(revision, "tools/call", known.number(), None);
+                let sent = code(revision, known.number());
                 let reserved = RESERVED_CODES.contains(&sent);
                 assert!(!reserved || revision.is_modern(), "{revision} {sent}");
                 assert!(sent != -32002 || !revision.is_modern(), "{revision} {sent}");
             }
             for vendor in [-32000, -32001, 7, -1, 0] {
-                assert_eq!(code(revision, "tools/call", vendor, None), vendor);
+                assert_eq!(code(revision, vendor), vendor);
             }
-            let url = code(revision, "tools/call", -32042, None);
+            let url = code(revision, -32042);
             assert_eq!(url == -32042, revision == Revision::V2025_11_25);
         }
-        assert_eq!(code(Revision::NEWEST, "tools/call", -32050, None), -32603);
+        assert_eq!(code(Revision::NEWEST, -32050), -32603);
     }
 }

@@ -37,8 +37,8 @@ pub fn downgrade_result(
 }
 
 /// Spells an error for a host of `revision` (H-30: codes of another era become this one's).
-pub fn downgrade_error(revision: Revision, method: &Method, error: &RpcError) -> RpcError {
-    errors::downgrade(revision, method.as_str(), error)
+pub fn downgrade_error(revision: Revision, error: &RpcError) -> RpcError {
+    errors::downgrade(revision, error)
 }
 
 /// Reads a result that an upstream of `revision` gave to `method` into newest shape.

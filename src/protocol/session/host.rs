@@ -360,7 +360,7 @@ impl HostSession {
     fn spell(&self, revision: Revision, method: &Method, outcome: Outcome) -> Outcome {
         match outcome {
             Ok(result) => Ok(edge::downgrade_result(revision, method, &result, &self.config.info)),
-            Err(error) => Err(edge::downgrade_error(revision, method, &error)),
+            Err(error) => Err(edge::downgrade_error(revision, &error)),
         }
     }
 

@@ -14,6 +14,7 @@ pub mod host;
 pub mod listen;
 pub mod pending;
 pub mod probe;
+pub mod reconnect;
 pub mod resume;
 pub mod shim;
 pub mod timers;

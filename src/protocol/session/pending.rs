@@ -275,6 +275,13 @@ impl<S: CallSink> Pending<S> {
         true
     }
 
+    /// A call that was put on the wire never left, or was not looked at.
+    pub(super) fn mark_held(&self, id: u64) {
+        if let Some(entry) = self.lock().calls.get_mut(&id) {
+            entry.frame = None;
+        }
+    }
+
     /// Takes a call out without an outcome.
     pub(super) fn remove(&self, id: u64) -> Option<Entry<S>> {
         self.lock().calls.remove(&id)

@@ -39,6 +39,10 @@ timers! {
     Calls = "call.idle_timeout";
     /// The rest of a listen stream that has ended (U-43).
     ListenReopen = "upstream.listen_reopen_delay";
+    /// The end of a rest, after which an event stream is opened again (U-39).
+    Reconnect = "upstream.sse_reconnect_delay";
+    /// A look at event streams whose request may be answered.
+    Streams = "upstream.sse_linger";
     /// The daemon's return; past it the shim answers what it has held back (F47).
     ShimGrace = "shim.grace";
 }

@@ -1,5 +1,4 @@
 use super::*;
-use crate::protocol::jsonrpc::RawJson;
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 

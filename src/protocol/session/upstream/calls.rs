@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::http::Kept;
 use super::opening::bare_params;
 use super::{Asked, Call, Phase, UpstreamEvent, UpstreamSession};
 use crate::protocol::edge::{self, keys};
@@ -17,7 +18,7 @@ use serde::Serialize;
 /// What the session keeps about calls beside [`super::Pending`].
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    /// Calls that came before the opening settled, in order.
+    /// Calls that came before the opening settled, or before the list of tools that they need.
     pub held: Vec<Held>,
     /// The `_meta` members that every request to a modern upstream carries; none for a legacy one.
     pub envelope: Vec<(&'static str, RawJson)>,
@@ -33,10 +34,13 @@ pub(super) struct Calls {
 #[derive(Debug)]
 pub(super) struct Held {
     id: u64,
-    method: Method,
+    pub method: Method,
     params: RawJson,
     wants_progress: bool,
     log: Option<LogWant>,
+    /// It was sent in vain once, to the end of a session or with headers that no longer fit, and is
+    /// not sent a third time (U-26, U-40).
+    pub last: bool,
 }
 
 #[derive(Serialize)]
@@ -58,7 +62,7 @@ impl<S: CallSink> UpstreamSession<S> {
         let total = after(now, limits.total);
         self.timers.set_earlier(Timer::Calls, idle);
         self.timers.set_earlier(Timer::Calls, total);
-        let open = self.revision().is_some();
+        let open = self.revision().is_some() && !self.waits_for_marks(now, &method);
         // Before the call's own place among the frames is known.
         if open {
             self.set_level(log);
@@ -74,7 +78,7 @@ impl<S: CallSink> UpstreamSession<S> {
             frame: open.then_some(self.out.frames + 1),
         };
         self.pending.insert(id, entry);
-        let held = Held { id, method, params, wants_progress, log };
+        let held = Held { id, method, params, wants_progress, log, last: false };
         if open {
             self.send_call(held);
         } else {
@@ -82,9 +86,16 @@ impl<S: CallSink> UpstreamSession<S> {
         }
     }
 
-    /// The opening has settled: what was held goes out in the order it came.
+    /// What was held goes out in the order it came, but for what must wait longer.
     pub(super) fn send_held(&mut self, now: Instant) {
+        if self.revision().is_none() {
+            return;
+        }
         for held in std::mem::take(&mut self.calls.held) {
+            if self.waits_for_marks(now, &held.method) {
+                self.calls.held.push(held);
+                continue;
+            }
             self.set_level(held.log);
             // A call that expired while it was held is gone from the table.
             if self.pending.mark_sent(now, held.id, self.out.frames + 1) {
@@ -111,10 +122,20 @@ impl<S: CallSink> UpstreamSession<S> {
     /// that tokens of different hosts cannot meet (F15, F37).
     fn send_call(&mut self, held: Held) {
         let Some(revision) = self.revision() else { return };
-        let Held { id, method, params, wants_progress, log } = held;
+        let Held { id, method, params, wants_progress, log, last } = &held;
+        let (id, last) = (*id, *last);
+        let more = match self.marked_headers(method, params) {
+            Ok(more) => more,
+            Err(error) => {
+                if let Some(entry) = self.pending.remove(id) {
+                    entry.sink.done(Answer::Error(error));
+                }
+                return;
+            }
+        };
         let level = log.filter(|_| revision.is_modern() && self.calls.logs);
         let own;
-        let meta = if wants_progress || level.is_some() {
+        let meta = if *wants_progress || level.is_some() {
             let token = wants_progress.then(|| (keys::PROGRESS_TOKEN, RawJson::write(&id)));
             let level = level.map(|want| (keys::LOG_LEVEL, RawJson::write(want.level.as_str())));
             let envelope = self.calls.envelope.iter().cloned();
@@ -123,8 +144,10 @@ impl<S: CallSink> UpstreamSession<S> {
         } else {
             self.calls.envelope.as_slice()
         };
-        let params = Some(edge::downgrade_params(revision, &method, &params, meta));
-        self.out.send(&Message::Request(Request { id: Id::number(id), method, params }));
+        let params = Some(edge::downgrade_params(revision, method, params, meta));
+        let request = Request { id: Id::number(id), method: method.clone(), params };
+        let kept = if last { Kept::Nothing } else { Kept::Call(held) };
+        self.send_request_with(id, request, kept, more);
     }
 
     /// The caller gave up: forgets the call, whose sink is dropped, and tells the upstream as its
@@ -133,15 +156,15 @@ impl<S: CallSink> UpstreamSession<S> {
         let Some(entry) = self.pending.remove(id) else { return };
         self.calls.held.retain(|held| held.id != id);
         if entry.frame.is_some() {
-            self.send_cancelled(id, reason);
+            self.withdraw(id, reason);
         }
     }
 
-    /// On stdio both eras want the notification, with the id that the upstream knows (U-31).
+    /// The notification, with the id that the upstream knows (U-31).
     pub(super) fn send_cancelled(&mut self, id: u64, reason: &str) {
         let params = RawJson::write(&Cancelled { request_id: id, reason });
         let method = Method::known("notifications/cancelled");
-        self.out.send(&Message::Notification(Notification { method, params: Some(params) }));
+        self.send(&Message::Notification(Notification { method, params: Some(params) }));
     }
 
     /// Ends the calls whose limit has struck. A call that was silent for its idle limit is also a
@@ -154,7 +177,18 @@ impl<S: CallSink> UpstreamSession<S> {
             let limit = struck.limit(&entry.limits);
             if entry.frame.is_some() {
                 silent |= struck == Struck::Idle;
-                self.send_cancelled(id, &format!("{} ({}) passed", limit.setting, limit.value));
+                // Where nothing was promised that is the reason, and no word can reach it.
+                if self.accepted_only(id) {
+                    let text = format!(
+                        "it accepted the request with HTTP 202, which promises no answer, and none \
+                         came within {} (setting {})",
+                        limit.value, limit.setting
+                    );
+                    self.withdraw(id, "no answer came");
+                    entry.sink.done(Answer::Invalid(text));
+                    continue;
+                }
+                self.withdraw(id, &format!("{} ({}) passed", limit.setting, limit.value));
             }
             self.calls.held.retain(|held| held.id != id);
             entry.sink.done(Answer::TimedOut(limit));

@@ -22,6 +22,8 @@ use crate::protocol::session::{Answer, Outcome};
 pub(super) struct Inbound {
     noise: u64,
     told: Vec<Oddity>,
+    /// The request on whose HTTP answer the present frame came (U-47).
+    pub about: Option<u64>,
 }
 
 /// Each is told once a connection.
@@ -145,6 +147,10 @@ impl<S: CallSink> UpstreamSession<S> {
     /// An error for something that the peer could not read. While nothing but the probe is on the
     /// wire it can only mean that; later it may be about a notification, and is no call's answer.
     fn null_id(&mut self, now: Instant, outcome: &Outcome) {
+        // Over HTTP it stands on the answer to what could not be read.
+        if let Some(id) = self.inbound.about.filter(|id| self.is_waiting(*id)) {
+            return self.deliver(now, id, outcome);
+        }
         let probe = self.asked.iter().find(|(_, asked)| *asked == Asked::Discover);
         let alone = matches!(self.phase, Phase::Opening) && self.asked.len() == 1;
         if let Some(id) = probe.filter(|_| alone).map(|(id, _)| *id) {
@@ -158,11 +164,11 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     /// Whether an answer to `id` is waited for.
-    fn is_waiting(&self, id: u64) -> bool {
+    pub(super) fn is_waiting(&self, id: u64) -> bool {
         self.asked.iter().any(|(asked, _)| *asked == id) || self.pending.contains(id)
     }
 
-    fn deliver(&mut self, now: Instant, id: u64, outcome: &Outcome) {
+    pub(super) fn deliver(&mut self, now: Instant, id: u64, outcome: &Outcome) {
         if !self.own_answer(now, id, outcome) {
             self.pending.answer(now, id, outcome.clone());
         }
@@ -192,8 +198,13 @@ impl<S: CallSink> UpstreamSession<S> {
             });
             RpcError::new(code, format!("mcpx did not declare what {method:.80} needs"))
         });
+        // Over HTTP a modern one has no place that takes answers, and does not wait for any.
+        let modern = self.revision().is_some_and(super::Revision::is_modern);
+        if self.http.is_some() && modern {
+            return;
+        }
         let response = Response { id: Some(request.id.clone()), outcome };
-        self.out.send(&Message::Response(response));
+        self.send(&Message::Response(response));
     }
 
     fn notification(&mut self, now: Instant, note: &Notification) {
@@ -284,7 +295,7 @@ impl<S: CallSink> UpstreamSession<S> {
                 Oddity::NotJson => "lines that are no JSON",
                 _ => "JSON that is no message",
             };
-            format!("the server prints {what} on its standard output; skipped: {}", sample(frame))
+            format!("the server sends {what} among its messages; skipped: {}", sample(frame))
         });
     }
 

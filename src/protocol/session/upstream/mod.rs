@@ -8,6 +8,7 @@
 
 mod calls;
 mod exchange;
+mod http;
 mod inbound;
 mod listen;
 mod listing;
@@ -77,6 +78,8 @@ pub struct UpstreamSession<S> {
     lists: listing::Lists,
     listening: listen::Listening,
     inbound: inbound::Inbound,
+    /// Set where the upstream is reached over Streamable HTTP.
+    http: Option<Box<http::Http>>,
 }
 
 /// Outputs in order, and how many frames were among them: the owner executes them in order with one
@@ -111,6 +114,7 @@ impl<S: CallSink> UpstreamSession<S> {
     pub fn new(config: UpstreamConfig, pending: Arc<Pending<S>>) -> Self {
         Self {
             opening: opening::Opening::new(&config),
+            http: config.http.map(|http| Box::new(http::Http::new(http))),
             config,
             pending,
             phase: Phase::New,
@@ -134,13 +138,6 @@ impl<S: CallSink> UpstreamSession<S> {
         self.pending.close(closed);
     }
 
-    /// Something came of an exchange that the session asked for.
-    pub fn handle_exchange(&mut self, now: Instant, _tag: u64, news: ExchangeNews) {
-        if let ExchangeNews::Frame(frame) = news {
-            self.handle_frame(now, &frame);
-        }
-    }
-
     /// A deadline passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(timer) = self.timers.take_due(now) {
@@ -151,6 +148,8 @@ impl<S: CallSink> UpstreamSession<S> {
                 Timer::Ping => self.ping_over(),
                 Timer::Calls => self.expire_calls(now),
                 Timer::ListenReopen => self.listen_due(),
+                Timer::Reconnect => self.reconnect_due(now),
+                Timer::Streams => self.streams_due(now),
                 // The shim's.
                 Timer::ShimGrace => {}
             }
@@ -179,8 +178,8 @@ impl<S: CallSink> UpstreamSession<S> {
     fn ask(&mut self, what: Asked, method: &'static str, params: Option<RawJson>) -> u64 {
         let id = self.pending.take_id();
         self.asked.push((id, what));
-        let method = Method::known(method);
-        self.out.send(&Message::Request(Request { id: Id::number(id), method, params }));
+        let request = Request { id: Id::number(id), method: Method::known(method), params };
+        self.send_request(id, request.clone(), http::Kept::Own(request));
         id
     }
 

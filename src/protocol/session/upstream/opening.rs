@@ -17,6 +17,7 @@
 use std::time::Instant;
 
 use super::UpstreamSession;
+use super::exchange::HttpFailure;
 use super::{Asked, OpenError, Phase, Settled, UpstreamConfig, UpstreamEvent, UpstreamOutput};
 use crate::protocol::Notice;
 use crate::protocol::edge::{keys, lifecycle};
@@ -44,6 +45,9 @@ pub(super) struct Opening {
     reoffered: bool,
     /// An `initialize` answer that named a modern revision was followed by a discover (F26).
     reprobed: bool,
+    /// Over HTTP, both legs were answered as where there is no such endpoint (U-41).
+    discover_bare: bool,
+    initialize_bare: bool,
 }
 
 impl Opening {
@@ -56,6 +60,23 @@ impl Opening {
             initialize_failed: None,
             reoffered: false,
             reprobed: false,
+            discover_bare: false,
+            initialize_bare: false,
+        }
+    }
+
+    /// Opens a session in place of one that the server gave up (U-40): its era is known.
+    pub(super) fn again(offer: Revision) -> Self {
+        Self {
+            plan: Plan { first: Era::Legacy, both: false },
+            offer,
+            offered: Vec::new(),
+            initialize_tried: false,
+            initialize_failed: None,
+            reoffered: false,
+            reprobed: false,
+            discover_bare: false,
+            initialize_bare: false,
         }
     }
 
@@ -101,8 +122,9 @@ impl<S: CallSink> UpstreamSession<S> {
             return;
         }
         self.send_discover(Revision::NEWEST);
-        // Where there is no other way, patience is the opening's limit.
-        if self.opening.may(Era::Legacy) {
+        // Where there is no other way, patience is the opening's limit; over HTTP an answer of some
+        // kind always comes (U-11).
+        if self.opening.may(Era::Legacy) && self.http.is_none() {
             self.timers.set(Timer::ProbePatience, after(now, self.config.timings.probe_patience));
         }
     }
@@ -112,11 +134,15 @@ impl<S: CallSink> UpstreamSession<S> {
             Some((_, times)) => *times += 1,
             None => self.opening.offered.push((revision, 1)),
         }
+        self.speak(revision);
         let params = bare_params(&self.config, revision);
         self.ask(Asked::Discover, "server/discover", Some(params));
     }
 
-    fn send_initialize(&mut self) {
+    pub(super) fn send_initialize(&mut self) {
+        if let Some(http) = &mut self.http {
+            http.forget_session();
+        }
         self.opening.initialize_tried = true;
         self.timers.clear(Timer::ProbePatience);
         let offer = self.opening.offer;
@@ -170,8 +196,56 @@ impl<S: CallSink> UpstreamSession<S> {
             }
             Verdict::OtherVersion(versions) => self.retry_discover(&versions, outcome),
             Verdict::ModernRefusal(error) => self.fail(refused(&error)),
-            Verdict::Legacy => self.discover_showed_legacy(outcome),
+            Verdict::Legacy => self.discover_showed_legacy(match outcome {
+                Err(error) => refused(error),
+                Ok(_) => OpenError::Unusable(
+                    "server/discover was answered without supportedVersions".to_owned(),
+                ),
+            }),
         }
+    }
+
+    /// Over HTTP, the probe was refused by a status alone (U-11, F24).
+    pub(super) fn discover_failed(&mut self, failure: HttpFailure) {
+        self.opening.discover_bare = failure.is_bare();
+        if self.may_be_sse() {
+            self.fail(OpenError::TrySse(failure));
+        } else {
+            self.discover_showed_legacy(OpenError::Http(failure));
+        }
+    }
+
+    /// Over HTTP, the handshake was.
+    pub(super) fn initialize_failed(&mut self, failure: HttpFailure) {
+        if let Some(error) = &failure.error {
+            return self.initialize_refused(error);
+        }
+        self.opening.initialize_bare = failure.is_bare();
+        if self.opening.may(Era::Modern) && !self.opening.discover_tried() {
+            self.opening.initialize_failed = Some(OpenError::Http(failure));
+            self.send_discover(Revision::NEWEST);
+        } else if self.may_be_sse() {
+            self.fail(OpenError::TrySse(failure));
+        } else {
+            self.fail(OpenError::Http(failure));
+        }
+    }
+
+    /// Over HTTP, a leg was answered by nothing that could be a message.
+    pub(super) fn leg_said_nothing(&mut self, leg: Asked, why: OpenError) {
+        match leg {
+            Asked::Discover => self.discover_showed_legacy(why),
+            _ => self.fail(why),
+        }
+    }
+
+    /// Whether every opening that may be tried was, and was refused as by a server of the older
+    /// transport.
+    fn may_be_sse(&self) -> bool {
+        let opening = &self.opening;
+        self.http.as_ref().is_some_and(|http| http.may_be_sse())
+            && opening.initialize_bare
+            && (opening.discover_bare || !opening.discover_tried())
     }
 
     /// Asked for another version (U-14): one that was not tried, else one that was, since the server
@@ -219,7 +293,7 @@ impl<S: CallSink> UpstreamSession<S> {
         }
     }
 
-    fn discover_showed_legacy(&mut self, outcome: &Outcome) {
+    fn discover_showed_legacy(&mut self, why: OpenError) {
         if self.opening.may(Era::Legacy) && !self.opening.initialize_tried {
             self.send_initialize();
         } else if self.is_asked(Asked::Initialize) {
@@ -227,12 +301,7 @@ impl<S: CallSink> UpstreamSession<S> {
         } else if let Some(error) = self.opening.initialize_failed.take() {
             self.fail(error);
         } else {
-            self.fail(match outcome {
-                Err(error) => refused(error),
-                Ok(_) => OpenError::Unusable(
-                    "server/discover was answered without supportedVersions".to_owned(),
-                ),
-            });
+            self.fail(why);
         }
     }
 
@@ -307,11 +376,17 @@ impl<S: CallSink> UpstreamSession<S> {
     fn settle_legacy(&mut self, now: Instant, revision: Revision, result: &RawJson) {
         // U-04: only here, and before any call.
         let method = Method::known("notifications/initialized");
-        self.out.send(&Message::Notification(Notification { method, params: None }));
-        self.settle(now, revision, result.member("serverInfo"), result);
+        let note = Message::Notification(Notification { method, params: None });
+        let info = result.member("serverInfo");
+        if self.http.is_some() {
+            self.greet(revision, &note, info, result);
+        } else {
+            self.send(&note);
+            self.settle(now, revision, info, result);
+        }
     }
 
-    fn settle(
+    pub(super) fn settle(
         &mut self,
         now: Instant,
         revision: Revision,
@@ -330,6 +405,7 @@ impl<S: CallSink> UpstreamSession<S> {
             info: info.map(|info| info.detached()),
             capabilities: lifecycle::lift_server_capabilities(revision, &capabilities).detached(),
             instructions: result.member_str("instructions"),
+            session: self.http.as_ref().and_then(|http| http.shown_session()),
             ..self.learned(revision)
         };
         if settled.stale {
@@ -345,11 +421,15 @@ impl<S: CallSink> UpstreamSession<S> {
         self.listening.declare(&settled.capabilities);
         let logging = settled.capabilities.member("logging");
         self.calls.logs = logging.is_some_and(|declared| !declared.is_null());
-        self.out.event(UpstreamEvent::Settled(settled));
+        let renewed = self.http.as_mut().is_some_and(|http| std::mem::take(&mut http.renewing));
+        let event = if renewed { UpstreamEvent::Renewed } else { UpstreamEvent::Settled };
+        self.out.event(event(settled));
         self.calls.envelope = envelope(&self.config, revision);
         self.send_held(now);
+        self.send_own_held();
         self.start_wanted_lists(now);
         self.follow_wanted();
+        self.open_standalone();
     }
 
     /// How the era became known, and what is to be remembered of it (U-17).
@@ -373,17 +453,28 @@ impl<S: CallSink> UpstreamSession<S> {
             _ => Some(EraRecord::learned(revision, EraSource::Probe)),
         };
         let capabilities = RawJson::empty_object();
-        Settled { revision, source, record, stale, info: None, capabilities, instructions: None }
+        Settled {
+            revision,
+            source,
+            record,
+            stale,
+            info: None,
+            capabilities,
+            instructions: None,
+            session: None,
+        }
     }
 
     /// The opening came to nothing: held calls are told, the link is to be ended. No notification of
     /// any kind goes out, above all no `notifications/initialized` (U-03, U-04).
-    fn fail(&mut self, error: OpenError) {
+    pub(super) fn fail(&mut self, error: OpenError) {
         let why = error.to_string();
         self.out.event(UpstreamEvent::OpenFailed(error));
         self.out.queue.push_back(UpstreamOutput::Close(why.clone()));
         self.end(why.clone());
-        self.pending.close(&Closed { why, frames_begun: 0 });
+        // Over HTTP calls of a session that could not be renewed may still be in flight.
+        let frames_begun = if self.http.is_some() { u64::MAX } else { 0 };
+        self.pending.close(&Closed { why, frames_begun });
     }
 }
 

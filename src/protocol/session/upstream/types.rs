@@ -94,6 +94,8 @@ pub struct Settled {
     pub capabilities: RawJson,
     /// The server's instructions.
     pub instructions: Option<String>,
+    /// The session that a legacy HTTP server opened, cut short for people.
+    pub session: Option<String>,
 }
 
 /// Why an opening failed.
@@ -242,6 +244,9 @@ pub enum UpstreamOutput {
 pub enum UpstreamEvent {
     /// The opening succeeded; calls are admitted from now on.
     Settled(Settled),
+    /// The server had given its HTTP session up, and another was opened (U-40): what it remembered is
+    /// gone (subscriptions, log level), and what it offers may be different.
+    Renewed(Settled),
     /// The opening failed; the link is of no more use.
     OpenFailed(OpenError),
     /// A list was read (asked by [`super::UpstreamSession::read_list`] or after a `list_changed`).

@@ -2,6 +2,7 @@
 //! no call left in the table, and exactly one outcome for each call that was not cancelled.
 
 mod calls;
+mod http;
 mod inbound;
 mod listen;
 mod listing;
@@ -101,6 +102,10 @@ struct Rig {
     events: Vec<UpstreamEvent>,
     notices: Vec<Notice>,
     closes: Vec<String>,
+    /// Exchanges put out, all of them.
+    exchanges: Vec<Exchange>,
+    /// Tags of those that were dropped.
+    dropped: Vec<u64>,
     calls: Vec<u64>,
     cancelled: Vec<u64>,
     /// What the next calls want to hear of the log.
@@ -122,6 +127,8 @@ impl Rig {
             events: Vec::new(),
             notices: Vec::new(),
             closes: Vec::new(),
+            exchanges: Vec::new(),
+            dropped: Vec::new(),
             calls: Vec::new(),
             cancelled: Vec::new(),
             log_want: None,
@@ -162,7 +169,8 @@ impl Rig {
                     assert!(!frame.contains(&b'\n'));
                     self.sent.push(serde_json::from_slice(&frame).unwrap());
                 }
-                UpstreamOutput::Exchange(_) | UpstreamOutput::Drop { .. } => panic!("no HTTP here"),
+                UpstreamOutput::Exchange(exchange) => self.exchanges.push(exchange),
+                UpstreamOutput::Drop { tag } => self.dropped.push(tag),
                 UpstreamOutput::Event(event) => self.events.push(event),
                 UpstreamOutput::Notice(notice) => self.notices.push(notice),
                 UpstreamOutput::Close(why) => self.closes.push(why),
