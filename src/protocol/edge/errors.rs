@@ -63,8 +63,8 @@ mod tests {
     #[test]
     fn h31_whose_headers_do_not_match() {
         let own = RpcError::new(Code::HeaderMismatch, "no");
-        assert_eq!(downgrade(Revision::NEWEST, "tools/call", &own), own);
-        assert_eq!(code(Revision::NEWEST, "tools/call", -32020, None), -32603);
+        assert_eq!(downgrade(Revision::NEWEST, &own), own);
+        assert_eq!(code(Revision::NEWEST, -32020), -32603);
     }
 
     /// U-28: -32002 anywhere, -32602 from a modern server only, and to a read only.
