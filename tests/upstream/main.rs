@@ -19,6 +19,7 @@ mod http_calls;
 mod http_probe;
 mod identity;
 mod limits;
+mod listen;
 mod pages;
 mod probe;
 mod requests;
