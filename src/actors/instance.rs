@@ -35,6 +35,7 @@ use super::era_cache::EraCacheHandle;
 use super::events::EventsHandle;
 use super::pool::PoolMsg;
 use super::pool::directory::{RouteKey, Routes};
+use super::subs::Subs;
 use crate::protocol::era_record::EraRecord;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::session::upstream::{Call, ExchangeNews, ListKind};
@@ -70,6 +71,8 @@ pub struct Shop {
     pub eras: EraCacheHandle,
     /// Where lists go.
     pub catalog: CatalogHandle,
+    /// Who listens to what.
+    pub subs: Subs,
     /// Processes that are not surely gone, and HTTP sessions that are being ended.
     pub alive: Alive,
     /// Roots of trust and proxies.
@@ -238,6 +241,8 @@ pub enum InstanceMsg {
         /// Where the answer goes.
         reply: RpcReplyPort<()>,
     },
+    /// From the subscriptions: other resources are wanted.
+    Watch,
     /// A new process has been silent for `process.spawn_timeout`.
     SilenceDue,
     /// From the pool: admit no more calls, and end when those in flight are through or `limit` is.
@@ -286,6 +291,10 @@ impl Actor for Instance {
             }),
             InstanceMsg::Started { outcome } => state.started(now, outcome),
             InstanceMsg::ReadList { kind, reply } => state.read_again(now, kind, reply),
+            InstanceMsg::Watch => {
+                state.watch(now);
+                state.with_session(|_| ());
+            }
             InstanceMsg::SilenceDue => state.silence_due(),
             InstanceMsg::FrameRead { frame, credit } => {
                 state.heard = true;

@@ -21,6 +21,7 @@ mod http_probe;
 mod http_sse;
 mod identity;
 mod limits;
+mod listen;
 mod pages;
 mod probe;
 mod requests;

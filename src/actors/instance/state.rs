@@ -18,6 +18,7 @@ use super::{End, EndKind, Fault, InstanceArgs, InstanceMsg, Reach, Sink};
 use crate::actors::events::Event;
 use crate::actors::pool::PoolMsg;
 use crate::actors::pool::directory::{Lane, Load, Route};
+use crate::actors::subs::Watching;
 use crate::actors::support::task::{self, TaskGuard};
 use crate::actors::support::timer::Timer;
 use crate::protocol::era_record::EraRecord;
@@ -66,6 +67,7 @@ pub struct InstanceState {
     pub(super) end: Option<End>,
     reported: bool,
     lists: HashMap<ListKind, Readings>,
+    watching: Option<Watching>,
     deadline: Option<Instant>,
     timer: Timer,
     silence: Timer,
@@ -103,6 +105,7 @@ impl InstanceState {
             end: None,
             reported: false,
             lists: HashMap::new(),
+            watching: None,
             deadline: None,
             timer: Timer::new(),
             silence: Timer::new(),
@@ -288,12 +291,23 @@ impl InstanceState {
                 }
             }
             UpstreamEvent::Log(message) => {
+                if let Some(watching) = &self.watching {
+                    watching.logged(&message);
+                }
                 if let Some(ring) = &self.stderr {
                     ring.note(&message.line(self.args.settings.process.stderr_line_bytes));
                 }
             }
-            // Nobody listens yet.
-            UpstreamEvent::Watched { .. } | UpstreamEvent::Updated { .. } => {}
+            UpstreamEvent::Watched { uri, outcome } => {
+                if let Some(watching) = &self.watching {
+                    watching.said(&uri, &outcome);
+                }
+            }
+            UpstreamEvent::Updated { uri } => {
+                if let Some(watching) = &self.watching {
+                    watching.updated(&uri);
+                }
+            }
             UpstreamEvent::Wedged(limit) => self.close(format!(
                 "it did not answer a sign-of-life check within {} (setting {})",
                 limit.value, limit.setting,
@@ -342,6 +356,22 @@ impl InstanceState {
         self.tell_pool(PoolMsg::Ready { id, settled: Arc::new(settled), route });
         for kind in self.args.read_lists.clone() {
             self.read_list(now, kind);
+        }
+        let InstanceArgs { id, def, key, shop, .. } = &self.args;
+        if self.stopping.is_none() {
+            self.watching = shop.subs.instance_came(def, &key.scope, *id, self.me.clone());
+        }
+        self.watch(now);
+    }
+
+    /// Tells the session what the upstream is to tell of by itself; its outputs are still to be run.
+    pub(super) fn watch(&mut self, now: Instant) {
+        let Some(watching) = &self.watching else { return };
+        let wanted = watching.wanted();
+        // Somebody listens: it is not idle.
+        self.load.hold(!wanted.is_empty());
+        if let Some(session) = &mut self.session {
+            session.watch(now, wanted);
         }
     }
 
@@ -399,6 +429,12 @@ impl InstanceState {
             // Whoever asked may have given up.
             let _ = reply.send(());
         }
+    }
+
+    /// Another instance may watch now.
+    fn unwatch(&mut self) {
+        self.watching = None;
+        self.load.hold(false);
     }
 
     /// The link is of no more use.
@@ -462,6 +498,7 @@ impl InstanceState {
             return;
         }
         self.stopping = Some((kind, why));
+        self.unwatch();
         self.args.routes.remove(&self.args.key, self.args.id);
         self.tell_pool(PoolMsg::Leaving { id: self.args.id, why: why.to_owned() });
         if self.ready && self.load.leave() && !limit.is_zero() {
@@ -472,7 +509,7 @@ impl InstanceState {
     }
 
     pub(super) fn stop_if_idle(&mut self, now: Instant) {
-        if self.load.get() == 0 && self.pending.is_empty() {
+        if self.load.is_free() && self.pending.is_empty() {
             // Whoever slips in between has the time that any call has.
             let limit = self.args.settings.call.total;
             self.stop(now, EndKind::Wanted, "idle", limit);
@@ -517,6 +554,7 @@ impl InstanceState {
             *cleanly = idle;
         }
         self.lists.clear();
+        self.unwatch();
         self.tasks.clear();
         self.link = None;
         self.sse = None;
