@@ -16,7 +16,8 @@ use crate::stats::median;
 /// A server that everybody shares and whose tool keeps its bare name.
 pub const ALONE: &str = "scope = \"global\"\nexpose = \"passthrough\"\nprefix = \"\"";
 
-const MEGABYTE: usize = 1_000_000;
+/// The largest payload.
+pub const MEGABYTE: usize = 1_000_000;
 
 /// A size and a number in flight, the calls of a full series, and the targets that apply.
 struct Cell {
@@ -146,7 +147,7 @@ fn compare(
 }
 
 /// A row from the median of the per-round ratios.
-fn ratio(
+pub fn ratio(
     what: String,
     (plain, through): (&[Outcome], &[Outcome]),
     figure: impl Fn(&Outcome) -> f64,

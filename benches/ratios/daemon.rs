@@ -55,15 +55,26 @@ impl Bench {
         Ok(host)
     }
 
-    /// Starts a daemon with these servers: name, flags of the echo server, further TOML lines.
+    /// Starts a daemon with these servers: name, flags of the echo server, further TOML lines. Its
+    /// hosts come through shims alone.
     pub fn daemon(&self, name: &str, servers: &[(&str, &[&str], &str)]) -> io::Result<Daemon<'_>> {
+        self.daemon_with(name, "[http]\nlisten = \"\"\n", servers)
+    }
+
+    /// As [`Bench::daemon`], with settings.
+    pub fn daemon_with(
+        &self,
+        name: &str,
+        settings: &str,
+        servers: &[(&str, &[&str], &str)],
+    ) -> io::Result<Daemon<'_>> {
         let home = self.root.join(name);
         let _ = fs::remove_dir_all(&home);
         for folder in ["", "state", "run", "cwd"] {
             fs::create_dir_all(home.join(folder))?;
         }
         let tag = home.display().to_string();
-        let mut text = String::new();
+        let mut text = settings.to_owned();
         for (server, flags, more) in servers {
             let words = self.echo_words(&tag, flags);
             text += &format!("[servers.{server}]\ncommand = {words}\n{more}\n");

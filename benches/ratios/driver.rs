@@ -14,7 +14,7 @@ use crate::args::Args;
 use crate::daemon::Bench;
 use crate::process::{end_reaper, start_reaper};
 use crate::report::{self, Row};
-use crate::{calls, eras, memory, place, sharing, starts};
+use crate::{calls, eras, http, memory, place, sharing, starts};
 
 /// How long a section may dwell on a figure.
 #[derive(Debug, Clone, Copy)]
@@ -29,8 +29,9 @@ pub struct Scale {
 
 type Section = (&'static str, fn(&Bench, Scale) -> Vec<Row>);
 
-const SECTIONS: [Section; 5] = [
+const SECTIONS: [Section; 6] = [
     ("calls", calls::run),
+    ("http", http::run),
     ("eras", eras::run),
     ("memory", memory::run),
     ("starts", starts::run),
@@ -42,10 +43,11 @@ cargo bench --bench ratios -- [OPTIONS]
   --short         for CI, under two minutes; fails only where a figure is twice its target
   --full          more rounds and more calls
   --mcpx PATH     another program to measure than the one just built
-  --only SECTION  calls, eras, memory, starts or sharing
+  --only SECTION  calls, http, eras, memory, starts or sharing
   --no-pin        leave host and server on whatever processor the kernel likes
 or, for a look at one figure:
   RATIOS load [--modern] [--tool T] [--payload BYTES] [--in-flight N] [--calls N] -- COMMAND…
+  RATIOS load … --at 127.0.0.1:PORT     (an endpoint over HTTP)
   RATIOS echo-stdio | echo-http";
 
 /// The role without a name.

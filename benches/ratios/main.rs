@@ -26,6 +26,8 @@ mod echo;
 mod echo_http;
 mod eras;
 mod host;
+mod http;
+mod http_host;
 mod lines;
 mod load;
 mod memory;

@@ -11,7 +11,7 @@ use std::io::{self, BufRead, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -113,6 +113,11 @@ impl Spawned {
         let input = self.child.stdin.take().map(OwnedFd::from);
         let output = self.child.stdout.take().map(OwnedFd::from);
         input.zip(output).unwrap_or_else(|| panic!("the pipes were taken before"))
+    }
+
+    /// Its stdout alone.
+    pub fn take_stdout(&mut self) -> ChildStdout {
+        self.child.stdout.take().unwrap_or_else(|| panic!("the pipe was taken before"))
     }
 
     /// Whether it has ended already.

@@ -13,7 +13,6 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use http::StatusCode;
 use ractor::{
     Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr,
     SupervisionEvent,
@@ -33,7 +32,6 @@ use super::support::stop;
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::upstreams::{Caller, HostId};
 use crate::protocol::http_rules::post::{Refusal, id_of};
-use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostConfig, ProgressPace};
 use crate::protocol::session::upstream::ListKind;
@@ -255,7 +253,7 @@ impl HostsState {
         if self.admits(false, most, "host.max_connections") {
             let Attached { link, project, seen_view } = attached;
             let returns = seen_view.is_some();
-            self.connect(Way::Link { link, seen_view }, project, returns);
+            self.connect(Way::Link { link: Box::new(link), seen_view }, project, returns);
         }
     }
 
@@ -270,16 +268,12 @@ impl HostsState {
             }
             return;
         }
-        let data = serde_json::json!({
-            "reason": "busy", "setting": "http.max_sessions", "value": most.to_string(),
-        });
-        let text = format!(
-            "busy: {most} sessions over HTTP are open, which is the limit (setting \
-             http.max_sessions); end one, or try again later"
-        );
-        let error = RpcError::new(Code::InternalError, text).with_data(RawJson::write(&data));
-        let (id, revision) = (id_of(&post.incoming), post.said.or_headerless());
-        let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, revision, id, &error);
+        // Many hosts leave without a word: whoever tries again may find room.
+        if let Some(least) = self.handle.sessions.least_used() {
+            let _ = least.cast(HostMsg::GiveWay);
+        }
+        let id = id_of(&post.incoming);
+        let refusal = Refusal::too_many_sessions(post.said.or_headerless(), id, most);
         // Its host may have gone.
         let _ = post.reply.send(PostOut::refused(refusal));
     }

@@ -81,6 +81,7 @@ pub const PREFERENCES: &[Choice] = &[
     Choice { word: "prefer-initialize", also: &["legacy"] },
     Choice { word: "force-discover", also: &["force-modern"] },
     Choice { word: "force-initialize", also: &["force-legacy"] },
+    Choice { word: "follow", also: &[] },
 ];
 
 /// What a host sees of an upstream.
@@ -179,7 +180,10 @@ pub const DEFS: &[Def] = &[
     live(
         "upstream.protocol",
         Kind::Choice(PREFERENCES),
-        "Which request opens a server's connection; a server's own `protocol` beats it.",
+        "Which request opens a server's connection; a server's own `protocol` beats it. `follow` is \
+         prefer-discover, and a second session, opened with `initialize`, for hosts that speak a \
+         revision before 2026-07-28: each `command` server then runs twice for each scope key once \
+         such a host has called it, so set it where servers are cheap to run twice.",
     ),
     live(
         "upstream.era_cache",
@@ -412,6 +416,11 @@ pub const DEFS: &[Def] = &[
         "Changes of a list are gathered this long before hosts are told.",
     ),
     live(
+        "host.max_subscriptions",
+        count(0, 1_000_000),
+        "Resources that one host may be subscribed to.",
+    ),
+    live(
         "host.log_rate",
         count(0, 1_000_000),
         "Log messages of servers that one host is sent in a second; more are dropped.",
@@ -483,7 +492,7 @@ pub const DEFS: &[Def] = &[
     ),
     live(
         "http.session_idle",
-        time(MINUTE, WEEK),
+        time(MS, WEEK),
         "A session over HTTP that asked for nothing and listened to nothing for this long ends.",
     ),
     live(

@@ -318,7 +318,7 @@ protocol = \"modren\"
                 "c.toml:11:16: `pool.idle_timeout`: \"10 minutes\" is not a time; write it like \
                  500ms, 10m or 1h30m",
                 "c.toml:14:12: `upstream.protocol`: \"modren\" is not one of prefer-discover, \
-                 prefer-initialize, force-discover, force-initialize",
+                 prefer-initialize, force-discover, force-initialize, follow",
             ]
         );
     }
@@ -361,7 +361,7 @@ protocol = \"modren\"
 
     #[test]
     fn a_bad_preference_is_refused_with_the_list_wherever_it_is_given() {
-        let list = "prefer-discover, prefer-initialize, force-discover, force-initialize";
+        let list = "prefer-discover, prefer-initialize, force-discover, force-initialize, follow";
         let mut mistakes = Vec::new();
         let variable = ("MCPX_UPSTREAM_PROTOCOL".to_owned(), "new".to_owned());
         read_variables(&[variable], &mut mistakes);

@@ -76,24 +76,12 @@ impl ExposeMode {
 
 /// A preference as configured and shown (U-05).
 pub const fn preference_word(preference: Preference) -> &'static str {
-    match preference {
-        Preference::PreferDiscover => "prefer-discover",
-        Preference::PreferInitialize => "prefer-initialize",
-        Preference::ForceDiscover => "force-discover",
-        Preference::ForceInitialize => "force-initialize",
-    }
+    preference.as_str()
 }
 
 /// The preference of a canonical word.
 pub fn preference_of_word(word: &str) -> Option<Preference> {
-    [
-        Preference::PreferDiscover,
-        Preference::PreferInitialize,
-        Preference::ForceDiscover,
-        Preference::ForceInitialize,
-    ]
-    .into_iter()
-    .find(|preference| preference_word(*preference) == word)
+    Preference::ALL.into_iter().find(|preference| preference.as_str() == word)
 }
 
 /// One upstream as configured.
@@ -141,6 +129,17 @@ pub struct ServerDef {
 pub const DEMO: &str = "demo";
 
 impl ServerDef {
+    /// The preference in force for it, where `general` is `upstream.protocol` (U-07).
+    pub fn preference(&self, general: Preference) -> Preference {
+        self.protocol.unwrap_or(general)
+    }
+
+    /// Whether callers of legacy revisions get a session of their own (U-18); a pinned revision
+    /// leaves no second one.
+    pub fn follows(&self, general: Preference) -> bool {
+        self.revision.is_none() && self.preference(general) == Preference::Follow
+    }
+
     /// The built-in upstream: this program's own small stdio server.
     pub fn demo(program: &Path) -> Self {
         Self {
@@ -278,8 +277,11 @@ pub const SERVER_KEYS: &[ServerKey] = &[
     },
     ServerKey {
         name: "protocol",
-        schema: r#"{"enum":["prefer-discover","prefer-initialize","force-discover","force-initialize"]}"#,
-        doc: "Which request opens its connection, in place of `upstream.protocol`.",
+        schema: r#"{"enum":["prefer-discover","prefer-initialize","force-discover","force-initialize","follow"]}"#,
+        doc: "Which request opens its connection, in place of `upstream.protocol`. `follow` opens a \
+              second session with `initialize` for hosts that speak a revision before 2026-07-28, so \
+              that a server of both eras can ask them; that costs a second process of a `command` \
+              server for each scope key.",
     },
     ServerKey {
         name: "revision",
@@ -452,6 +454,12 @@ impl<'a> TableReading<'a> {
                 "the namespace `{OWN_NAMESPACE}` is that of mcpx's own tools; give it another \
                  `namespace`"
             );
+            self.wrong(self.at, text);
+        }
+        let def = &self.draft.def;
+        if def.revision.is_some() && def.protocol == Some(Preference::Follow) {
+            let text = "`revision` leaves one session and `protocol` follow is about two: leave one \
+                        of them out";
             self.wrong(self.at, text);
         }
         let def = &self.draft.def;

@@ -13,6 +13,7 @@ mod support;
 mod calls;
 mod catalog;
 mod faults;
+mod lanes;
 mod lists;
 mod memory;
 mod offers;

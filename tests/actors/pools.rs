@@ -30,6 +30,22 @@ async fn f33_twenty_callers_start_one_process() {
     stage.end().await;
 }
 
+/// F33: `max` is a bound and no wish: where the first instance has room, there is no second.
+#[tokio::test(flavor = "multi_thread")]
+async fn f33_a_caller_with_room_starts_no_second_instance() {
+    let mut stage = Stage::new(|_| {}).await;
+    let fake = stage.fake("one", "");
+    let mut def = stage.def(&fake);
+    def.max = 3;
+    stage.serve(vec![def]).await;
+    for _ in 0..3 {
+        stage.call("one", "pid", json!({})).await.unwrap();
+    }
+    assert_eq!(fake.starts(), 1);
+    assert_eq!(stage.status("one").await.instances.len(), 1);
+    stage.end().await;
+}
+
 /// F33: a configuration that changes during a start: the caller is served by the new generation,
 /// one process of each was started, and the superseded one is gone.
 #[tokio::test(flavor = "multi_thread")]

@@ -55,7 +55,8 @@ async fn d16_environment_and_flags() {
 /// U-06: a value that is none is refused with the list, wherever it is given.
 #[tokio::test]
 async fn u06_refused_wherever_it_is_given() {
-    let accepted = ["prefer-discover", "prefer-initialize", "force-discover", "force-initialize"];
+    let accepted =
+        ["prefer-discover", "prefer-initialize", "force-discover", "force-initialize", "follow"];
     let says = |text: &str| {
         for word in accepted {
             assert!(text.contains(word), "{word} in {text}");

@@ -1,6 +1,7 @@
 // One run of one host: its folders, its mcpx configuration and daemon, and what is left afterwards.
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as nap } from 'node:timers/promises';
 
@@ -9,28 +10,38 @@ const MARK = 'MCPX_PEERS_CELL';
 let count = 0;
 
 export class Cell {
-  /** mode: direct (no mcpx), passthrough (one server, bare tool names), core. */
-  constructor({ scratch, mcpx, mode, upstream }) {
+  /**
+   * mode: direct (no mcpx), passthrough (one server, bare tool names), core. The upstream is a
+   * command or a URL; `listen` is the port of mcpx's own endpoint, where hosts come over HTTP.
+   */
+  constructor({ scratch, mcpx, mode, upstream, listen }) {
     count += 1;
     this.dir = path.join(scratch, String(count));
     this.mcpx = mcpx;
     this.config = path.join(this.dir, 'mcpx.toml');
     fs.mkdirSync(this.dir);
     this.env = { ...process.env, [MARK]: this.dir };
-    this.command = upstream;
+    this.servers = [];
+    this.command = [upstream].flat();
     if (mode === 'direct') return;
     Object.assign(this.env, {
       MCPX_STATE_DIR: path.join(this.dir, 'state'),
       MCPX_RUNTIME_DIR: path.join(this.dir, 'run'),
     });
-    this.daemonPids = [];
-    this.command = [mcpx, '--config', this.config, 'serve'];
-    fs.writeFileSync(this.config, toml({ mode, upstream, mark: this.dir }));
+    this.command = listen
+      ? [`http://127.0.0.1:${listen}/mcp`]
+      : [mcpx, '--config', this.config, 'serve'];
+    fs.writeFileSync(this.config, toml({ mode, upstream, mark: this.dir, listen }));
   }
 
   /** Runs a host program in front of this cell's command. */
   host(program) {
-    return run([...program, ...this.command], { env: this.env, limit: HOST_LIMIT_MS });
+    return this.run([...program, ...this.command]);
+  }
+
+  /** Runs a program with this cell's mark. */
+  run(program) {
+    return run(program, { env: this.env, limit: HOST_LIMIT_MS });
   }
 
   /** Runs an mcpx command in this cell. */
@@ -53,6 +64,20 @@ export class Cell {
     );
   }
 
+  /** Starts a program that listens on a port, and waits until it does. */
+  async serve([program, ...args], port) {
+    const name = path.join(this.dir, `server-${port}.log`);
+    const log = fs.openSync(name, 'a');
+    const child = spawn(program, args, { env: this.env, stdio: ['ignore', log, log] });
+    fs.closeSync(log);
+    this.servers.push(child);
+    for (const deadline = Date.now() + 20_000; Date.now() < deadline; await nap(50)) {
+      if (await accepts(port)) return;
+      if (child.exitCode !== null) break;
+    }
+    throw new Error(`nothing listens on ${port}: ${fs.readFileSync(name, 'utf8').slice(-800)}`);
+  }
+
   /** Stops the daemon and looks for processes that should be gone. */
   async end() {
     const lines = [];
@@ -61,6 +86,7 @@ export class Cell {
       // 3 says that no daemon runs, which is as good.
       lines.push(code === 0 || code === 3 ? 'ok stop' : `FAIL stop: exit ${code}: ${log.trim()}`);
     }
+    for (const child of this.servers) kill(child.pid);
     let left = this.processes();
     for (let tries = 0; left.length && tries < 50; tries += 1) {
       await nap(100);
@@ -100,17 +126,35 @@ function kill(pid) {
   }
 }
 
+const accepts = port =>
+  new Promise(done => {
+    const socket = net.connect(port, '127.0.0.1');
+    socket.on('connect', () => done(true) ?? socket.destroy());
+    socket.on('error', () => done(false));
+  });
+
+/** A port that was free a moment ago. */
+export const freePort = () =>
+  new Promise(done => {
+    const server = net.createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address();
+      server.close(() => done(port));
+    });
+  });
+
 /**
  * A configuration with one server, "up". Its environment bears the mark, so a leak is seen. The
  * first list waits for it longer than by default: a peer may start slowly on a busy machine.
  */
-function toml({ mode, upstream, mark }) {
+function toml({ mode, upstream, mark, listen }) {
   const q = JSON.stringify;
-  const server =
-    `[servers.up]\ncommand = [${upstream.map(q).join(', ')}]\nscope = "global"\n` +
-    `env = { ${MARK} = ${q(mark)} }\n`;
+  const server = Array.isArray(upstream)
+    ? `command = [${upstream.map(q).join(', ')}]\nenv = { ${MARK} = ${q(mark)} }\n`
+    : `url = ${q(upstream)}\n`;
   const own = mode === 'core' ? '' : 'expose = "passthrough"\nprefix = ""\n';
-  return `${server}${own}\n[expose]\nmode = ${q(mode)}\nlist_wait = "15s"\n`;
+  const http = `[http]\nlisten = ${q(listen ? `127.0.0.1:${listen}` : '')}\nopen = true\n`;
+  const expose = `[expose]\nmode = ${q(mode)}\nlist_wait = "15s"\n`;
+  return `${http}\n[servers.up]\nscope = "global"\n${server}${own}\n${expose}`;
 }
 
 /** Runs a program to its end: its output lines, its standard error, its exit code. */

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { Cell } from './cell.mjs';
 import { expectation } from './expect.mjs';
+import { CHAINS, HTTP_HOSTS, Http, missing, upstreams as httpUpstreams } from './http.mjs';
 import { opencode } from './opencode/checks.mjs';
 
 const here = import.meta.dirname;
@@ -16,6 +17,7 @@ const { values: options } = parseArgs({
     hosts: { type: 'string' },
     upstreams: { type: 'string' },
     modes: { type: 'string' },
+    chains: { type: 'string' },
     jobs: { type: 'string', default: '2' },
     keep: { type: 'boolean' },
     verbose: { type: 'boolean' },
@@ -50,6 +52,9 @@ const UPSTREAMS = {
   'fixture-dual': () => fixture('dual'),
 };
 
+/** Upstreams behind a URL. */
+const HTTP_UPSTREAMS = Object.keys(httpUpstreams({ python, rust, catalog }));
+
 /** In core mode each host runs in front of these two. */
 const CORE_UPSTREAMS = ['python', 'fixture-modern'];
 
@@ -68,14 +73,30 @@ function fixture(era) {
   return [process.execPath, copy, '--stdio', '--era', era];
 }
 
+const http = new Http({ scratch, mcpx }, { python, rust, catalog, modules, hosts: HOSTS });
+
 const picked = (list, all) => (list === undefined ? Object.keys(all) : list.split(','));
 
 /** Every run to make: { mode, host, upstream, why } where `why` says that it cannot be made. */
 function plan() {
-  const modes =
-    options.modes?.split(',') ?? (options.direct ? ['direct'] : ['passthrough', 'core']);
+  const all = options.direct ? ['direct', 'http-direct'] : ['passthrough', 'core', 'http', 'chains'];
+  const modes = options.modes?.split(',') ?? all;
   const runs = [];
-  for (const mode of modes) {
+  for (const mode of modes.filter(one => one.startsWith('http'))) {
+    for (const host of picked(options.hosts, HOSTS).filter(one => HTTP_HOSTS.includes(one))) {
+      for (const upstream of picked(options.upstreams, Object.fromEntries(HTTP_UPSTREAMS.map(one => [one])))) {
+        if (HTTP_UPSTREAMS.includes(upstream)) {
+          runs.push({ mode, host, upstream, why: cannot(mode, host, upstream) });
+        }
+      }
+    }
+  }
+  if (modes.includes('chains')) {
+    for (const chain of options.chains?.split(',') ?? CHAINS) {
+      runs.push({ mode: 'chains', chain, why: missing(chain) });
+    }
+  }
+  for (const mode of modes.filter(one => !one.startsWith('http') && one !== 'chains')) {
     for (const host of picked(options.hosts, HOSTS)) {
       for (const upstream of picked(options.upstreams, UPSTREAMS)) {
         if (mode === 'core' && !options.upstreams && !CORE_UPSTREAMS.includes(upstream)) continue;
@@ -88,6 +109,7 @@ function plan() {
 }
 
 function cannot(mode, host, upstream) {
+  if (mode === 'http-direct' && upstream === 'python-sse') return 'no host here speaks HTTP+SSE';
   if (upstream.startsWith('fixture') && !kit) return 'no ../shared/conformance here';
   if (mode === 'direct' && upstream === 'fixture-modern' && HOSTS[host].era === 'legacy') {
     return 'a legacy host and a modern upstream have no revision in common';
@@ -111,12 +133,26 @@ function tell(title, { lines, log }) {
   return `${failed.length} FAIL`;
 }
 
-async function matrixRun({ mode, host, upstream, why }) {
-  const title = `${mode} ${host} × ${upstream}`;
+async function matrixRun({ mode, host, upstream, chain, why }) {
+  const title = chain ?? `${mode} ${host} × ${upstream}`;
   if (why) {
     totals.skipped += 1;
     console.log(`skipped ${title}: ${why}`);
     return table.set(title, 'skip');
+  }
+  if (chain || mode.startsWith('http')) {
+    const expect = expectation('sdk', catalog);
+    if (mode !== 'http-direct') expect.pages = 1;
+    // Without sessions a handshake server cannot know which call a cancellation means.
+    else if (upstream === 'ts2' && HOSTS[host].era === 'legacy') delete expect.cancel.seen;
+    try {
+      const outcome = chain
+        ? await http.chain(chain, expect)
+        : await http.matrix(mode === 'http' ? 'passthrough' : 'direct', host, upstream, expect);
+      return table.set(title, tell(title, outcome));
+    } catch (error) {
+      return table.set(title, tell(title, { lines: [`FAIL start: ${error.message}`], log: '' }));
+    }
   }
   const expect = expectation(upstream, catalog);
   // mcpx makes its own pages, so how many there are says nothing.
@@ -139,16 +175,23 @@ async function opencodeRun(mode) {
 }
 
 function printTable(modes) {
-  const columns = Object.keys(UPSTREAMS);
+  if (modes.includes('chains')) {
+    console.log();
+    for (const chain of CHAINS.filter(one => table.has(one))) {
+      console.log(`${chain.padEnd(31)}${table.get(chain)}`);
+    }
+  }
+  const columns = [...new Set([...Object.keys(UPSTREAMS), ...HTTP_UPSTREAMS])];
   const rows = [...Object.keys(HOSTS), 'opencode'];
   for (const mode of modes) {
     const shown = rows.filter(row =>
       columns.some(column => table.has(`${mode} ${row} × ${column}`)),
     );
     if (shown.length === 0) continue;
-    console.log(`\n${mode.padEnd(15)}${columns.map(column => column.padEnd(16)).join('')}`);
+    const used = columns.filter(column => shown.some(row => table.has(`${mode} ${row} × ${column}`)));
+    console.log(`\n${mode.padEnd(15)}${used.map(column => column.padEnd(16)).join('')}`);
     for (const row of shown) {
-      const cells = columns.map(column =>
+      const cells = used.map(column =>
         (table.get(`${mode} ${row} × ${column}`) ?? '-').padEnd(16),
       );
       console.log(`${row.padEnd(15)}${cells.join('')}`);
@@ -160,7 +203,9 @@ async function main() {
   if (options.help) {
     console.log(`run.sh [--direct] [--modes passthrough,core] [--jobs 2] [--verbose] [--keep]
        [--hosts ${Object.keys(HOSTS).join()},opencode]
-       [--upstreams ${Object.keys(UPSTREAMS).join()}]`);
+       [--upstreams ${Object.keys(UPSTREAMS).join()}; over HTTP ${HTTP_UPSTREAMS.join()}]
+       [--chains '${CHAINS.join()}']
+modes: direct passthrough core http http-direct chains`);
     return 0;
   }
   if (!options.direct && !fs.existsSync(mcpx)) {
@@ -176,7 +221,8 @@ async function main() {
   };
   await Promise.all(Array.from({ length: Number(options.jobs) }, worker));
   if (!options.hosts || options.hosts.split(',').includes('opencode')) {
-    for (const mode of modes) await opencodeRun(mode);
+    const own = modes.filter(mode => mode !== 'chains' && !mode.startsWith('http'));
+    for (const mode of own) await opencodeRun(mode);
   }
   printTable(modes);
   console.log(

@@ -27,8 +27,21 @@ install_python() {
   "$PEERS_DIR/venv/bin/pip" install --quiet --disable-pip-version-check \
     -r "$here/python/requirements.txt"
 }
+# nginx is unpacked, not installed: nothing of it is to run by itself.
+fetch_nginx() {
+  command -v nginx >/dev/null || [ -x "$PEERS_DIR/nginx/usr/sbin/nginx" ] && return
+  command -v apt-get >/dev/null || return 0
+  mkdir -p "$PEERS_DIR/nginx"
+  (
+    cd "$PEERS_DIR/nginx"
+    apt-get download --quiet=2 nginx 2>/dev/null ||
+      { apt-get update --quiet=2 && apt-get download --quiet=2 nginx 2>/dev/null; }
+    dpkg-deb -x nginx_*.deb .
+  ) || echo "nginx cannot be fetched here"
+}
 once node "$here/node/package-lock.json" "$here/node/node_modules" install_node
 once python "$here/python/requirements.txt" "$PEERS_DIR/venv/bin/python" install_python
+fetch_nginx
 CARGO_TARGET_DIR=$PEERS_DIR/rmcp cargo build --quiet --locked \
   --manifest-path "$here/rmcp/Cargo.toml"
 

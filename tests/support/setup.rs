@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::support::daemon::Daemon;
 use crate::support::fake::Fake;
 use crate::support::raw_host::RawHost;
+use crate::support::raw_http::HttpHost;
 use crate::support::schema::MODERN;
 
 /// Limits that are made for people, shortened: no test waits for them on purpose unless it says so.
@@ -57,6 +58,23 @@ pub const PASS: &str = "expose.mode = \"passthrough\"";
 pub async fn host(daemon: &Daemon, revision: &str) -> RawHost {
     let mut host = daemon.shim(&[]);
     open(&mut host, revision).await;
+    host
+}
+
+/// A host of this revision over HTTP, ready to ask.
+pub async fn http_host(daemon: &Daemon, revision: &str) -> HttpHost {
+    let mut host = http_stranger(daemon).await;
+    host.open(revision).await;
+    host
+}
+
+/// A host over HTTP that has the token and has said nothing.
+pub async fn http_stranger(daemon: &Daemon) -> HttpHost {
+    let (url, token) = daemon.over_http().await;
+    let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("no address: {url:?}"));
+    let (address, path) = rest.split_once('/').unwrap();
+    let mut host = HttpHost::at(address.parse().unwrap(), &format!("/{path}"));
+    host.headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
     host
 }
 

@@ -177,5 +177,6 @@ fn protocol_view(status: ProtocolStatus) -> ProtocolView {
         revision: status.revision,
         era_source: status.era_source,
         cached: status.cached,
+        legacy_lane: status.legacy_lane,
     }
 }

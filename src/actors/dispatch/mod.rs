@@ -20,9 +20,12 @@ mod repeats;
 mod resources;
 mod resources_tool;
 mod status;
+mod subscriptions;
 mod tools;
 
 use std::sync::Arc;
+
+use http::HeaderMap;
 
 use super::catalog::CatalogHandle;
 use super::events::EventsHandle;
@@ -85,6 +88,9 @@ pub(crate) struct Request {
     pub(crate) repeats: Arc<Repeats>,
     /// The lists this host was given last (F38).
     pub(crate) listed: Arc<Listed>,
+    /// The headers it came with, where they must say what its arguments say: over HTTP in revisions
+    /// that repeat these (H-31).
+    pub(crate) headers: Option<HeaderMap>,
 }
 
 /// Answers one request. What is not a call of a tool is boxed, here and in [`tools::call`], so that
@@ -99,6 +105,8 @@ pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
         }
         "prompts/list" => Box::pin(offers::list(context, &request, ListKind::Prompts)).await,
         "resources/read" => Box::pin(resources::read(context, request)).await,
+        "resources/subscribe" => Box::pin(subscriptions::subscribe(context, &request)).await,
+        "resources/unsubscribe" => subscriptions::unsubscribe(context, &request),
         "prompts/get" => Box::pin(prompts::get(context, request)).await,
         "completion/complete" => Box::pin(completion::complete(context, request)).await,
         other => {

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
 use crate::actors::upstreams::{CallWant, Caller, Reason};
+use crate::protocol::http_rules::param_headers;
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
 use crate::protocol::model::links;
 use crate::protocol::session::Outcome;
@@ -136,6 +137,9 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
             Err(told) => return Ok(told.as_tool_result()),
         },
     };
+    if let Some(headers) = &request.headers {
+        param_headers::check_call(headers, &entry.definition, member("arguments").as_ref())?;
+    }
     // Under its own name the tool gets the parameters as they came.
     let upstream = if name == entry.tool.name {
         request.params.clone()

@@ -16,6 +16,7 @@ use crate::actors::hosts::Opening;
 use crate::protocol::http_rules::headers::LAST_EVENT_ID;
 use crate::protocol::http_rules::post::{Accepts, Said, id_of};
 use crate::protocol::jsonrpc::Incoming;
+use crate::protocol::session::host::PostId;
 use crate::transport::http::HttpOut;
 
 impl Endpoint {
@@ -30,28 +31,23 @@ impl Endpoint {
         let (reply, answered) = oneshot::channel();
         let post = self.next_post();
         let post_in = PostIn { id: post, incoming, said, accepts, reply };
-        let session = match session_id(headers) {
-            Some(id) => {
-                let Some(session) = self.context.hosts.session(id) else {
-                    return answer::no_session(request);
-                };
-                // One that ends now drops the reply, which is noticed below.
-                let _ = session.cast(HostMsg::Post { post: Box::new(post_in) });
-                Some(session)
-            }
-            None => {
-                let Some(id) = SessionId::draw() else {
-                    let text = "the system has no randomness for a session's id";
-                    return answer::refused(StatusCode::SERVICE_UNAVAILABLE, request, text);
-                };
-                self.context.hosts.open(Opening { id, post: post_in });
-                None
-            }
+        let session = if let Some(id) = session_id(headers) {
+            let session = self.context.hosts.session(id);
+            let post = HostMsg::Post { post: Box::new(post_in) };
+            // One that has just ended takes no message.
+            let Some(session) = session.filter(|session| session.cast(post).is_ok()) else {
+                return answer::no_session(request);
+            };
+            Some(session)
+        } else {
+            let Some(id) = SessionId::draw() else {
+                let text = "the system has no randomness for a session's id";
+                return answer::refused(StatusCode::SERVICE_UNAVAILABLE, request, text);
+            };
+            self.context.hosts.open(Opening { id, post: post_in });
+            None
         };
-        let begin = |session: &ActorRef<HostMsg>| {
-            let _ = session.cast(HostMsg::BeginStream { post });
-        };
-        match self.wait(answered, session.as_ref(), begin).await {
+        match self.wait(answered, session.as_ref(), post).await {
             Some(out) => self.posted(out),
             None => answer::session_failed(request),
         }
@@ -62,14 +58,14 @@ impl Endpoint {
         &self,
         mut answered: oneshot::Receiver<PostOut>,
         session: Option<&ActorRef<HostMsg>>,
-        begin: impl FnOnce(&ActorRef<HostMsg>),
+        post: PostId,
     ) -> Option<PostOut> {
         let Some(session) = session else { return answered.await.ok() };
         let limit = self.context.settings().sessions.stream_after;
         if let Ok(out) = tokio::time::timeout(limit, &mut answered).await {
             return out.ok();
         }
-        begin(session);
+        let _ = session.cast(HostMsg::BeginStream { post });
         answered.await.ok()
     }
 

@@ -13,7 +13,7 @@ use std::task::Poll;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use tokio::sync::mpsc;
 
 use super::answer;
@@ -24,8 +24,7 @@ use crate::actors::support::task::spawn;
 use crate::actors::upstreams::Caller;
 use crate::protocol::http_rules::post::Accepts;
 use crate::protocol::jsonrpc::{Code, Incoming, Message, Request, RpcError};
-use crate::protocol::model::logging::LogMessage;
-use crate::protocol::session::host::{HostEvent, HostNote, HostOutput, HostSession, PostId};
+use crate::protocol::session::host::{HostEvent, HostOutput, HostSession, PostId};
 use crate::protocol::session::resume::say_plainly;
 use crate::protocol::session::{CallKey, HostRequest, Outcome};
 use crate::transport::clock;
@@ -35,7 +34,12 @@ use crate::transport::http::HttpOut;
 const POST: PostId = PostId(1);
 
 /// Answers one modern request.
-pub(super) async fn answer(context: &Arc<Context>, request: Request, accepts: Accepts) -> HttpOut {
+pub(super) async fn answer(
+    context: &Arc<Context>,
+    headers: HeaderMap,
+    request: Request,
+    accepts: Accepts,
+) -> HttpOut {
     let Some(face) = context.hosts.face() else { return answer::ending() };
     let mut session = HostSession::new(face);
     session.handle_post(clock::now(), POST, Incoming::One(Message::Request(request)));
@@ -43,7 +47,7 @@ pub(super) async fn answer(context: &Arc<Context>, request: Request, accepts: Ac
     let asked = said.take(context, &mut session);
     let Some(asked) = asked else { return said.whole(accepts) };
     let settings = context.settings();
-    let mut running = Running::new(context, session, asked, &said.label);
+    let mut running = Running::new(context, session, asked, headers, &said.label);
     let patience = tokio::time::sleep(settings.sessions.stream_after);
     let mut patience = std::pin::pin!(patience);
     loop {
@@ -124,10 +128,16 @@ struct Running {
 }
 
 impl Running {
-    fn new(context: &Arc<Context>, session: HostSession, asked: HostRequest, label: &str) -> Self {
+    fn new(
+        context: &Arc<Context>,
+        session: HostSession,
+        asked: HostRequest,
+        headers: HeaderMap,
+        label: &str,
+    ) -> Self {
         let settings = context.settings();
-        let progress = Wants::of(&asked, None, &settings.call).map(progress::channel);
-        let (progress, notes) = progress.unzip();
+        let wants = Wants::of(&asked, None, &settings.call);
+        let (progress, notes) = wants.map(progress::channel).unzip();
         let caller = Caller {
             // There is no session to share an instance with: its scope is the call.
             host: None,
@@ -142,6 +152,7 @@ impl Running {
             progress,
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
             listed: Arc::<Listed>::default(),
+            headers: Some(headers),
         };
         let work = {
             let context = Arc::clone(context);
@@ -168,27 +179,17 @@ impl Running {
                 Heard::Outcome(outcome) => {
                     while let Some(note) = self.notes.as_ref().and_then(ProgressReceiver::try_next)
                     {
-                        self.heard(now, note);
+                        note.tell(&mut self.session, now, self.key);
                     }
                     self.session.finish(now, self.key, outcome);
                 }
-                Heard::Note(note) => self.heard(now, note),
+                Heard::Note(note) => note.tell(&mut self.session, now, self.key),
                 Heard::Deadline => self.session.handle_timeout(now),
             }
             let mut said = Said::default();
             said.take(&self.context, &mut self.session);
             if said.done || !said.frames.is_empty() {
                 return said;
-            }
-        }
-    }
-
-    fn heard(&mut self, now: Instant, note: CallNote) {
-        match note {
-            CallNote::Progress(params) => self.session.progress(now, self.key, &params),
-            CallNote::Log(LogMessage { level, params }) => {
-                let note = HostNote::Log { level, params, about: Some(self.key) };
-                self.session.host_note(now, note);
             }
         }
     }

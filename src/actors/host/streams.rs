@@ -94,8 +94,8 @@ impl Live {
     fn push(&mut self, event: Bytes, last: bool) {
         let Some(sender) = &self.sender else { return };
         let full = !last && sender.capacity() <= 1;
-        let lost = if full { self.stream.is_some() } else { sender.try_send(event).is_err() };
-        if lost {
+        let gone = if full { self.stream.is_some() } else { sender.try_send(event).is_err() };
+        if gone {
             self.sender = None;
         }
     }
@@ -133,7 +133,7 @@ impl HttpWire {
         };
         let Some(mut post) = self.posts.remove(&id) else { return };
         match post.held.replace(frame) {
-            Some(before) => self.say(now, &mut post, before, false),
+            Some(before) => self.say(now, &mut post, &before, false),
             None => self.holding.push(id),
         }
         self.posts.insert(id, post);
@@ -145,7 +145,7 @@ impl HttpWire {
             // It may have been done since.
             let Some(mut post) = self.posts.remove(&id) else { continue };
             if let Some(frame) = post.held.take() {
-                self.say(now, &mut post, frame, false);
+                self.say(now, &mut post, &frame, false);
             }
             self.posts.insert(id, post);
         }
@@ -161,7 +161,7 @@ impl HttpWire {
             }
             (Some(frame), _) => {
                 self.begin(&mut post, session);
-                self.say(now, &mut post, frame, true);
+                self.say(now, &mut post, &frame, true);
             }
         }
         if let (Some(kept), Some(live)) = (&mut self.kept, &post.live)
@@ -246,14 +246,14 @@ impl HttpWire {
         }
     }
 
-    fn say(&mut self, now: Instant, post: &mut Post, frame: Bytes, last: bool) {
+    fn say(&mut self, now: Instant, post: &mut Post, frame: &Bytes, last: bool) {
         if !last && !post.accepts.events {
             // A host that takes no events hears the answer alone.
             return;
         }
         self.begin(post, None);
         if let Some(live) = &mut post.live {
-            live.push(written(&mut self.kept, now, live.stream, &frame), last);
+            live.push(written(&mut self.kept, now, live.stream, frame), last);
         }
     }
 
@@ -320,3 +320,6 @@ fn reply(post: &mut Post, answer: Answer, session: Option<SessionId>) {
         let _ = reply.send(PostOut { answer: Ok(answer), session });
     }
 }
+
+#[cfg(test)]
+mod tests;

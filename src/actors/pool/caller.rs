@@ -30,7 +30,12 @@ pub async fn call(shared: &Shared, want: CallWant) -> Result<Answer, Refused> {
         let scope_key = ScopeKey::of(server.def.scope, &want.caller, || {
             *number.get_or_insert_with(|| shared.next_number())
         });
-        let key = RouteKey { scope: scope_key, lane: Lane::Shared };
+        let lane = if server.def.follows(settings.upstream.protocol) {
+            server.routes.lane(want.caller.era)
+        } else {
+            Lane::Shared
+        };
+        let key = RouteKey { scope: scope_key, lane };
         let _scope = CallScope::of(&server, &key);
         let leased = match server.routes.find(&key).and_then(|route| leased_now(&route)) {
             Some(leased) => Some(leased),
@@ -80,7 +85,7 @@ async fn find_route(
     pool: &PoolSettings,
 ) -> Result<Option<Leased>, Refused> {
     let name = &server.def.key;
-    let Some(_place) = server.routes.queue(pool.queue) else {
+    let Some(_place) = server.routes.queue(key.lane, pool.queue) else {
         let limit = Limit::count("pool.queue", pool.queue);
         return Err(Refused {
             reason: Reason::Busy,
@@ -138,6 +143,9 @@ async fn wait_for_route(
             }
         };
         *stage = Stage::Permit;
+        if let Some(leased) = leased_now(&route) {
+            return Ok(Some(leased));
+        }
         if !crowd_told && server.def.max > 1 {
             crowd_told = true;
             server.pool.crowded(key, &want.caller);
@@ -229,7 +237,7 @@ pub struct Awake {
 }
 
 /// Starts `server` for `caller` if it is not running, and waits until it is usable or refused: for
-/// reading its lists, not for a call.
+/// reading its lists, not for a call, and so in the server's own session whoever asks (P-18).
 pub async fn wake(shared: &Shared, server: &Server, caller: &Caller) -> Result<Awake, Refused> {
     let scope = ScopeKey::of(server.def.scope, caller, || shared.next_number());
     let key = RouteKey { scope, lane: Lane::Shared };

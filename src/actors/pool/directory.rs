@@ -16,6 +16,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use super::PoolHandle;
 use crate::actors::instance::{InstanceId, InstanceMsg, Sink};
 use crate::actors::upstreams::{Caller, HostId};
+use crate::protocol::revision::Era;
 use crate::protocol::session::pending::Pending;
 use crate::settings::{Scope, ServerDef};
 
@@ -62,8 +63,11 @@ impl ScopeKey {
 /// The second axis under a scope key (P-02).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lane {
-    /// Callers of both eras together; the only lane of a server that does not `follow`.
+    /// The server's own session: callers of both eras together, and the only lane of a server that
+    /// does not `follow`.
     Shared,
+    /// A session opened with `initialize`, for callers of legacy revisions alone (U-18).
+    Legacy,
 }
 
 impl Lane {
@@ -71,6 +75,7 @@ impl Lane {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Shared => "shared",
+            Self::Legacy => "legacy",
         }
     }
 }
@@ -128,7 +133,27 @@ impl Directory {
 pub struct Routes {
     sets: DashMap<RouteKey, Vec<Arc<Route>>>,
     added: Notify,
-    waiting: AtomicUsize,
+    waiting: Waiting,
+    /// Callers of legacy revisions use the shared lane although their server follows: it speaks
+    /// legacy itself (P-04), or to nobody (P-05).
+    lanes_shared: AtomicBool,
+}
+
+/// Callers that wait, lane by lane, so that those of one cannot take the places of the other's
+/// (P-03).
+#[derive(Debug, Default)]
+struct Waiting {
+    shared: AtomicUsize,
+    legacy: AtomicUsize,
+}
+
+impl Waiting {
+    const fn of(&self, lane: Lane) -> &AtomicUsize {
+        match lane {
+            Lane::Shared => &self.shared,
+            Lane::Legacy => &self.legacy,
+        }
+    }
 }
 
 impl Routes {
@@ -166,16 +191,32 @@ impl Routes {
         self.added.notified()
     }
 
-    /// A place among at most `most` waiters (`pool.queue`).
-    pub fn queue(&self, most: usize) -> Option<Place<'_>> {
-        let place = Place(&self.waiting);
+    /// A place among at most `most` waiters of a lane (`pool.queue`).
+    pub fn queue(&self, lane: Lane, most: usize) -> Option<Place<'_>> {
+        let waiting = self.waiting.of(lane);
+        let place = Place(waiting);
         // Counted first, so that two who come together cannot both take the last place.
-        (self.waiting.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
+        (waiting.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
     }
 
     /// How many callers wait.
     pub fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
+        let lanes = [Lane::Shared, Lane::Legacy];
+        lanes.map(|lane| self.waiting.of(lane).load(Ordering::Relaxed)).iter().sum()
+    }
+
+    /// From the pool: whether callers of legacy revisions use the shared lane.
+    pub(super) fn share_lanes(&self, shared: bool) {
+        self.lanes_shared.store(shared, Ordering::Relaxed);
+    }
+
+    /// The lane of a caller of `era`, where its server follows.
+    pub fn lane(&self, era: Era) -> Lane {
+        if era == Era::Legacy && !self.lanes_shared.load(Ordering::Relaxed) {
+            Lane::Legacy
+        } else {
+            Lane::Shared
+        }
     }
 }
 
@@ -218,7 +259,7 @@ impl Route {
 
     /// Whether anybody uses it or waits for it.
     pub fn is_busy(&self) -> bool {
-        self.load.get() > 0 || !self.pending.is_empty()
+        !self.load.is_free() || !self.pending.is_empty()
     }
 
     /// A permit, if one is free.
@@ -241,6 +282,7 @@ impl Route {
 #[derive(Debug)]
 pub struct Load {
     callers: AtomicUsize,
+    held: AtomicBool,
     leaving: AtomicBool,
     actor: ActorRef<InstanceMsg>,
 }
@@ -248,12 +290,23 @@ pub struct Load {
 impl Load {
     /// Nobody yet.
     pub const fn new(actor: ActorRef<InstanceMsg>) -> Self {
-        Self { callers: AtomicUsize::new(0), leaving: AtomicBool::new(false), actor }
+        let (callers, held) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { callers, held, leaving: AtomicBool::new(false), actor }
     }
 
     /// How many there are.
     pub fn get(&self) -> usize {
         self.callers.load(Ordering::SeqCst)
+    }
+
+    /// Whether somebody listens to it, who makes no calls.
+    pub fn hold(&self, held: bool) {
+        self.held.store(held, Ordering::SeqCst);
+    }
+
+    /// Whether nobody calls it or listens to it.
+    pub fn is_free(&self) -> bool {
+        self.get() == 0 && !self.held.load(Ordering::SeqCst)
     }
 
     /// From now on the last caller to go tells the instance; whether there is any.
@@ -304,7 +357,6 @@ impl Lease {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::revision::Era;
 
     #[test]
     fn scope_keys_say_who_shares() {
@@ -329,11 +381,33 @@ mod tests {
     #[test]
     fn the_queue_is_bounded() {
         let routes = Routes::default();
-        let place = routes.queue(1);
+        let place = routes.queue(Lane::Shared, 1);
         assert!(place.is_some());
-        assert!(routes.queue(1).is_none());
+        assert!(routes.queue(Lane::Shared, 1).is_none());
         drop(place);
-        assert!(routes.queue(1).is_some());
+        assert!(routes.queue(Lane::Shared, 1).is_some());
         assert_eq!(routes.waiting(), 0);
+    }
+
+    /// P-03: who waits in one lane takes no place in the other.
+    #[test]
+    fn p03_each_lane_has_its_own_queue() {
+        let routes = Routes::default();
+        let stuck = routes.queue(Lane::Legacy, 1);
+        assert!(routes.queue(Lane::Legacy, 1).is_none());
+        assert!(routes.queue(Lane::Shared, 1).is_some());
+        assert_eq!(routes.waiting(), 1);
+        drop(stuck);
+    }
+
+    /// U-19, P-04, P-05: only callers of legacy revisions have a second lane, and only while it is
+    /// of use.
+    #[test]
+    fn u19_the_lane_of_a_caller() {
+        let routes = Routes::default();
+        assert_eq!(routes.lane(Era::Modern), Lane::Shared);
+        assert_eq!(routes.lane(Era::Legacy), Lane::Legacy);
+        routes.share_lanes(true);
+        assert_eq!(routes.lane(Era::Legacy), Lane::Shared);
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::directory::{RouteKey, ScopeKey};
+use super::directory::{Lane, RouteKey, ScopeKey};
 use super::plan::{Admission, Health, Life, Phase, Rules};
 use crate::actors::instance::{End, EndKind, Fault};
 
@@ -25,12 +25,21 @@ impl FaultKey {
         Self(RouteKey { scope, lane: key.lane })
     }
 
+    /// The same callers in another lane.
+    pub(super) fn in_lane(&self, lane: Lane) -> Self {
+        Self(RouteKey { scope: self.0.scope.clone(), lane })
+    }
+
     /// ` for project /x`; empty where there is nobody else.
     pub(super) fn text(&self) -> String {
-        match &self.0.scope {
+        let scope = match &self.0.scope {
             ScopeKey::Global => String::new(),
             ScopeKey::NoProject => " for callers without a project".to_owned(),
             named => format!(" for {}", named.text()),
+        };
+        match self.0.lane {
+            Lane::Shared => scope,
+            Lane::Legacy => format!("{scope} for callers of legacy revisions"),
         }
     }
 }
@@ -186,7 +195,6 @@ impl Faults {
 
 #[cfg(test)]
 mod tests {
-    use super::super::directory::Lane;
     use super::*;
     use crate::protocol::session::backoff::Backoff;
 

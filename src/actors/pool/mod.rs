@@ -8,6 +8,7 @@
 pub mod caller;
 pub mod directory;
 mod faults;
+mod lanes;
 mod member;
 mod operate;
 pub mod plan;
@@ -295,7 +296,9 @@ impl Actor for Pool {
         me: ActorRef<PoolMsg>,
         args: PoolArgs,
     ) -> Result<PoolState, ActorProcessingErr> {
-        Ok(PoolState::new(me, args))
+        let mut state = PoolState::new(me.clone(), args);
+        state.begin();
+        Ok(state)
     }
 
     async fn handle(

@@ -36,14 +36,15 @@ impl PoolState {
     }
 
     pub(super) fn start(&mut self, now: Instant, reply: RpcReplyPort<()>) {
-        self.faults.revive();
+        self.revive();
         self.want_global();
+        self.want_watched();
         self.serve(now);
         answer(reply, ());
     }
 
     pub(super) fn restart(&mut self, now: Instant, reply: RpcReplyPort<()>) {
-        self.faults.revive();
+        self.revive();
         let live: Vec<_> = self
             .members
             .values()

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::directory::Lane;
 use super::faults::{FaultKey, Record};
 use super::member::Member;
 use super::plan::Phase as Rest;
@@ -151,15 +152,17 @@ impl PoolState {
 
     pub(super) fn protocol(&self) -> ProtocolStatus {
         let settings = self.shared.settings();
-        let settled = self.members.values().find_map(Member::settled);
+        let mut own = self.members.values().filter(|member| member.key.lane == Lane::Shared);
+        let settled = own.find_map(Member::settled);
         ProtocolStatus {
             server: self.def.key.clone(),
-            preference: preference_word(self.def.protocol.unwrap_or(settings.upstream.protocol)),
+            preference: preference_word(self.def.preference(settings.upstream.protocol)),
             pin: self.def.revision.map(|pin| pin.to_string()),
             era: settled.map(|settled| settled.revision.era().to_string()),
             revision: settled.map(|settled| settled.revision.to_string()),
             era_source: settled.map(|settled| settled.source),
             cached: self.shared.shop().eras.get(&self.def),
+            legacy_lane: self.follows().then(|| self.legacy_lane_text()),
         }
     }
 

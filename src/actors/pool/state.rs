@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use ractor::{ActorCell, ActorRef, ActorRuntime, RpcReplyPort};
 
-use super::directory::{Route, RouteKey, Routes, ScopeKey};
+use super::directory::{Lane, Route, RouteKey, Routes, ScopeKey};
 use super::faults::{FaultKey, Faults};
+use super::lanes::LegacyLane;
 use super::member::{Member, Phase};
 use super::plan::{Admission, Life, Phase as Rest, Rules};
 use super::{PoolArgs, PoolMsg, RouteAnswer, answer};
@@ -40,6 +41,8 @@ pub struct PoolState {
     pub(super) faults: Faults,
     pub(super) members: BTreeMap<InstanceId, Member>,
     waiting: HashMap<RouteKey, Waiting>,
+    /// What is known of the second lane of a server that follows.
+    pub(super) legacy_lane: LegacyLane,
     /// Keys that are to have an instance as soon as the rest is over; with their project folders.
     pub(super) wanted: BTreeMap<RouteKey, Option<Arc<Path>>>,
     /// The stderr of the instance that ended last.
@@ -52,6 +55,12 @@ pub struct PoolState {
 
 impl PoolState {
     pub(super) fn new(me: ActorRef<PoolMsg>, args: PoolArgs) -> Self {
+        let mut state = Self::with(me, args);
+        state.begin_lanes();
+        state
+    }
+
+    fn with(me: ActorRef<PoolMsg>, args: PoolArgs) -> Self {
         Self {
             me,
             def: args.def,
@@ -60,12 +69,34 @@ impl PoolState {
             faults: Faults::default(),
             members: BTreeMap::new(),
             waiting: HashMap::new(),
+            legacy_lane: LegacyLane::default(),
             wanted: BTreeMap::new(),
             last_words: None,
             draining: false,
             stop_replies: Vec::new(),
             timer: Timer::new(),
             armed: None,
+        }
+    }
+
+    /// Another generation of this server begins: who listened to the one before listens to this one.
+    pub(super) fn begin(&mut self) {
+        self.shared.shop().subs.generation(&self.def);
+        self.want_watched();
+        if !self.wanted.is_empty() {
+            // Not here: nothing may keep a supervisor from starting its next child.
+            let _ = self.me.cast(PoolMsg::DeadlineDue);
+        }
+    }
+
+    /// Somebody listens, and nobody else will call for an instance.
+    pub(super) fn want_watched(&mut self) {
+        for caller in self.shared.shop().subs.listeners(&self.def) {
+            let scope = ScopeKey::of(self.def.scope, &caller, || 0);
+            let key = RouteKey { scope, lane: Lane::Shared };
+            if self.count(&key) == 0 {
+                self.want_again(&key, caller.project);
+            }
         }
     }
 
@@ -86,6 +117,9 @@ impl PoolState {
         if self.routes.find(&key).is_some() {
             return answer(reply, RouteAnswer::Ready);
         }
+        if key.lane == Lane::Legacy && self.legacy_lane.is_shared() {
+            return answer(reply, RouteAnswer::Moved);
+        }
         let waiting = self.waiting.entry(key.clone()).or_default();
         waiting.ports.retain(|port| !port.is_closed());
         waiting.ports.push(reply);
@@ -98,6 +132,9 @@ impl PoolState {
     /// the one start that a rest allows is under way, its end is waited for.
     fn wish(&mut self, now: Instant, key: RouteKey) {
         if self.is_starting(&key) || self.count(&key) >= self.def.max.max(1) {
+            return;
+        }
+        if self.waits_for_the_shared_lane(&key) {
             return;
         }
         let project = self.waiting.get(&key).and_then(|waiting| waiting.project.clone());
@@ -135,7 +172,7 @@ impl PoolState {
         self.members.values().filter(|member| member.key == *key).count()
     }
 
-    fn is_starting(&self, key: &RouteKey) -> bool {
+    pub(super) fn is_starting(&self, key: &RouteKey) -> bool {
         self.members.values().any(|member| member.key == *key && member.is_starting())
     }
 
@@ -150,13 +187,18 @@ impl PoolState {
         let whose = FaultKey::of(&key, project.as_ref());
         let id = InstanceId(self.shared.next_number());
         let without_probe = remembered.is_some();
+        // What is listed is the server's own session, whoever calls (P-18).
+        let read_lists = match key.lane {
+            Lane::Shared => self.lists_to_read(),
+            Lane::Legacy => Vec::new(),
+        };
         let args = InstanceArgs {
             id,
             def: Arc::clone(&self.def),
             key: key.clone(),
             project: project.clone(),
             remembered,
-            read_lists: self.lists_to_read(),
+            read_lists,
             settings: self.shared.settings(),
             routes: Arc::clone(&self.routes),
             shop: self.shared.shop().clone(),
@@ -233,11 +275,13 @@ impl PoolState {
         if member.is_leaving() {
             return;
         }
+        let era = settled.revision.era();
         member.phase = Phase::Ready { since: now, settled, route };
         let key = member.key.clone();
         self.wanted.remove(&key);
         self.faults.ready(&member.whose);
         self.answer_waiting(&key, &RouteAnswer::Ready);
+        self.lane_opened(&key, era);
         self.serve(now);
     }
 
@@ -277,7 +321,8 @@ impl PoolState {
                     self.failed(now, &member.whose, Life { started: member.started, uptime }, end);
                 }
                 // A server that leaves by itself after a good while wants to be started on demand.
-                let satisfied = cleanly && uptime >= rules.sustained;
+                let watched = self.shared.shop().subs.is_watched(&self.def, &member.key.scope);
+                let satisfied = cleanly && uptime >= rules.sustained && !watched;
                 if !(member.abandoned || satisfied) {
                     self.want_again(&member.key, member.project);
                 }
@@ -308,6 +353,9 @@ impl PoolState {
         end: End,
     ) {
         let whose = FaultKey::of(key, project.as_ref());
+        if self.lane_failed(key, &whose, &end) {
+            return;
+        }
         self.emit(None, "server.failed", &format!("could not be started: {}", end.text));
         self.failed(now, &whose, Life { started, uptime: Duration::ZERO }, end);
         // It was the trial of all whom its failure concerns, and is the answer of all of them.
@@ -362,7 +410,9 @@ impl PoolState {
 
     /// An instance that was in use comes back by itself, when the rest is over.
     pub(super) fn want_again(&mut self, key: &RouteKey, project: Option<Arc<Path>>) {
-        let over = matches!(key.scope, ScopeKey::Call(_)) || self.is_over();
+        let over = matches!(key.scope, ScopeKey::Call(_))
+            || self.is_over()
+            || (key.lane == Lane::Legacy && (self.legacy_lane.is_shared() || !self.follows()));
         if !over {
             self.wanted.insert(key.clone(), project);
         }
@@ -411,7 +461,12 @@ impl PoolState {
         }
     }
 
-    fn answer_waiting(&mut self, key: &RouteKey, what: &RouteAnswer) {
+    /// The keys of a lane that callers wait for.
+    pub(super) fn waiting_keys(&self, lane: Lane) -> Vec<RouteKey> {
+        self.waiting.keys().filter(|key| key.lane == lane).cloned().collect()
+    }
+
+    pub(super) fn answer_waiting(&mut self, key: &RouteKey, what: &RouteAnswer) {
         for port in self.waiting.remove(key).unwrap_or_default().ports {
             answer(port, what.clone());
         }

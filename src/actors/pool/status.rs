@@ -87,4 +87,8 @@ pub struct ProtocolStatus {
     /// What the era cache holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<EraRecord>,
+    /// Of a server that follows: the revision of the session for callers of legacy revisions, or
+    /// `idle`, `shared` (they use the other one) or `refused` (so do they, for good).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub legacy_lane: Option<String>,
 }

@@ -341,7 +341,8 @@ pub(crate) fn settings_changed(printer: Printer, answer: &t::SettingsChanged) ->
 
 /// `mcpx protocol`.
 pub(crate) fn protocol(printer: Printer, answer: &t::ProtocolAnswer) -> String {
-    let header = ["SERVER", "PREFERENCE", "PIN", "ERA", "REVISION", "KNOWN BY", "REMEMBERED"];
+    let header =
+        ["SERVER", "PREFERENCE", "PIN", "ERA", "REVISION", "KNOWN BY", "REMEMBERED", "LEGACY LANE"];
     let mut table = table(printer, &header);
     for server in &answer.servers {
         let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
@@ -356,6 +357,7 @@ pub(crate) fn protocol(printer: Printer, answer: &t::ProtocolAnswer) -> String {
             or_dash(&server.revision),
             or_dash(&source),
             or_dash(&cached),
+            or_dash(&server.legacy_lane),
         ]);
     }
     finish(&table)

@@ -10,9 +10,8 @@ pub(super) fn downgrade(revision: Revision, error: &RpcError) -> RpcError {
     if revision.is_modern() {
         if code == Some(Code::ResourceNotFound) {
             error.code = Code::InvalidParams.number();
-        } else if code == Some(Code::HeaderMismatch) {
-            // Speaks of headers between mcpx and an upstream; the host's own are judged, and
-            // refused, where HTTP is served.
+        } else if code == Some(Code::HeaderMismatch) && error.relayed {
+            // Speaks of headers between mcpx and an upstream, not of the host's own.
             error.code = Code::InternalError.number();
         } else if RESERVED_CODES.contains(&error.code) && code.is_none() {
             // A code of another revision or of nobody: this one must not be sent on.
@@ -47,8 +46,8 @@ mod tests {
     use super::*;
 
     fn code(revision: Revision, code: i64) -> i64 {
-        downgrade(revision, &RpcError { code, message: String::new(), data: None, relayed: true })
-            .code
+        let error = RpcError { code, message: String::new(), data: None, relayed: true };
+        downgrade(revision, &error).code
     }
 
     #[test]
@@ -58,6 +57,14 @@ mod tests {
             assert_eq!(code(revision, -32002), expected);
             assert_eq!(code(revision, -32602), -32602);
         }
+    }
+
+    /// H-31: ours is about the host's headers, an upstream's about ours.
+    #[test]
+    fn h31_whose_headers_do_not_match() {
+        let own = RpcError::new(Code::HeaderMismatch, "no");
+        assert_eq!(downgrade(Revision::NEWEST, &own), own);
+        assert_eq!(code(Revision::NEWEST, -32020), -32603);
     }
 
     /// U-28: -32002 anywhere, -32602 from a modern server only, and to a read only.

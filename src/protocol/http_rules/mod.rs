@@ -3,4 +3,5 @@
 
 pub mod headers;
 pub mod origin;
+pub mod param_headers;
 pub mod post;

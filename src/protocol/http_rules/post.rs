@@ -11,7 +11,8 @@ use http::{HeaderMap, StatusCode};
 use super::headers::{PROTOCOL_VERSION, check_request, mismatch};
 use crate::protocol::edge;
 use crate::protocol::jsonrpc::{
-    Code, Id, Incoming, Malformed, Message, Notification, Request, Response, RpcError, parse_noting,
+    Code, Id, Incoming, Malformed, Message, Notification, RawJson, Request, Response, RpcError,
+    parse_noting,
 };
 use crate::protocol::revision::Revision;
 
@@ -48,6 +49,19 @@ impl Refusal {
             Response { id, outcome: Err(error.clone()) }.to_frame()
         };
         Self { status, body }
+    }
+
+    /// No session is opened beyond `http.max_sessions` (H-10; product.md 7).
+    pub fn too_many_sessions(revision: Revision, id: Option<Id>, most: usize) -> Self {
+        let data = serde_json::json!({
+            "reason": "busy", "setting": "http.max_sessions", "value": most.to_string(),
+        });
+        let text = format!(
+            "busy: {most} sessions over HTTP are open, which is the limit (setting \
+             http.max_sessions); end one, or try again later"
+        );
+        let error = RpcError::new(Code::InternalError, text).with_data(RawJson::write(&data));
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, revision, id, &error)
     }
 
     fn modern(id: Option<Id>, error: &RpcError) -> Self {
@@ -119,10 +133,19 @@ impl Said {
     }
 }
 
-/// Reads a POST's body in the light of its headers.
-pub fn read(headers: &HeaderMap, body: &Bytes) -> Result<Posted, Refusal> {
+/// Reads a POST's body in the light of its headers; and whether bad bytes in its text were replaced
+/// (F09).
+pub fn read(headers: &HeaderMap, body: &Bytes) -> (Result<Posted, Refusal>, bool) {
+    let (incoming, mended) = parse_noting(body);
+    (sort(headers, body, incoming), mended)
+}
+
+fn sort(
+    headers: &HeaderMap,
+    body: &Bytes,
+    incoming: Result<Incoming, Malformed>,
+) -> Result<Posted, Refusal> {
     let said = Said::of(headers);
-    let (incoming, _) = parse_noting(body);
     let incoming = incoming
         .map_err(|malformed| Refusal::bad(&said, malformed.id_in(body), &malformed.error()))?;
     match incoming {

@@ -19,6 +19,9 @@ pub enum Preference {
     ForceDiscover,
     /// `initialize` only.
     ForceInitialize,
+    /// As [`Self::PreferDiscover`] for the server's own session; callers of legacy revisions get a
+    /// second one, opened with `initialize` only (U-18). What that means is the pool's business.
+    Follow,
 }
 
 /// A preference that is none; lists those that are (U-06).
@@ -35,8 +38,13 @@ fn accepted() -> String {
 
 impl Preference {
     /// All of them, the default first.
-    pub const ALL: [Self; 4] =
-        [Self::PreferDiscover, Self::PreferInitialize, Self::ForceDiscover, Self::ForceInitialize];
+    pub const ALL: [Self; 5] = [
+        Self::PreferDiscover,
+        Self::PreferInitialize,
+        Self::ForceDiscover,
+        Self::ForceInitialize,
+        Self::Follow,
+    ];
 
     /// The canonical name, which is what is shown wherever the value is shown.
     pub const fn as_str(self) -> &'static str {
@@ -45,16 +53,18 @@ impl Preference {
             Self::PreferInitialize => "prefer-initialize",
             Self::ForceDiscover => "force-discover",
             Self::ForceInitialize => "force-initialize",
+            Self::Follow => "follow",
         }
     }
 
     /// The name by relative age that older configurations use.
-    const fn old_name(self) -> &'static str {
+    const fn old_name(self) -> Option<&'static str> {
         match self {
-            Self::PreferDiscover => "modern",
-            Self::PreferInitialize => "legacy",
-            Self::ForceDiscover => "force-modern",
-            Self::ForceInitialize => "force-legacy",
+            Self::PreferDiscover => Some("modern"),
+            Self::PreferInitialize => Some("legacy"),
+            Self::ForceDiscover => Some("force-modern"),
+            Self::ForceInitialize => Some("force-legacy"),
+            Self::Follow => None,
         }
     }
 
@@ -79,9 +89,8 @@ impl FromStr for Preference {
         Self::ALL
             .into_iter()
             .find(|known| {
-                [known.as_str(), known.old_name()]
-                    .iter()
-                    .any(|name| name.eq_ignore_ascii_case(given))
+                let mut names = [Some(known.as_str()), known.old_name()].into_iter().flatten();
+                names.any(|name| name.eq_ignore_ascii_case(given))
             })
             .ok_or_else(|| UnknownPreference { given: text.to_owned() })
     }
@@ -103,7 +112,7 @@ pub fn plan(preference: Preference, pin: Option<Revision>, remembered: Option<&E
         return Plan { first: pin.era(), both: false };
     }
     let first = match preference {
-        Preference::PreferDiscover | Preference::ForceDiscover => Era::Modern,
+        Preference::PreferDiscover | Preference::ForceDiscover | Preference::Follow => Era::Modern,
         Preference::PreferInitialize | Preference::ForceInitialize => Era::Legacy,
     };
     if preference.is_forced() {
@@ -187,6 +196,7 @@ mod tests {
             (" force-legacy ", "force-initialize"),
             ("Force-Modern", "force-discover"),
             ("FORCE-DISCOVER", "force-discover"),
+            ("Follow", "follow"),
         ];
         for (given, shown) in cases {
             assert_eq!(given.parse::<Preference>().unwrap().to_string(), shown, "{given}");
@@ -196,12 +206,25 @@ mod tests {
     /// U-06: anything else is refused with the list.
     #[test]
     fn u06_other_values_are_refused_with_the_list() {
-        for bad in ["", "auto", "follow", "prefer_discover", "2026-07-28"] {
+        for bad in ["", "auto", "follows", "prefer_discover", "2026-07-28"] {
             let text = bad.parse::<Preference>().unwrap_err().to_string();
             for known in Preference::ALL {
                 assert!(text.contains(known.as_str()), "{text}");
             }
         }
+    }
+
+    /// U-18: the server's own session is opened as by default.
+    #[test]
+    fn u18_follow_opens_as_the_default_does() {
+        let remembered = EraRecord::ended_on_probe();
+        for record in [None, Some(&remembered)] {
+            assert_eq!(
+                plan(Preference::Follow, None, record),
+                plan(Preference::PreferDiscover, None, record)
+            );
+        }
+        assert!(!Preference::Follow.is_forced());
     }
 
     /// U-08, U-09, F25: only a discover result and the three modern codes mean modern.

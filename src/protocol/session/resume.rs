@@ -78,7 +78,7 @@ pub struct Missed {
 pub struct Streams {
     limits: KeepLimits,
     last: u64,
-    streams: HashMap<StreamId, Stream>,
+    known: HashMap<StreamId, Stream>,
     /// Oldest first.
     events: VecDeque<Event>,
     bytes: usize,
@@ -87,8 +87,8 @@ pub struct Streams {
 impl Streams {
     /// None yet.
     pub fn new(limits: KeepLimits) -> Self {
-        let (streams, events) = (HashMap::new(), VecDeque::new());
-        Self { limits, last: 0, streams, events, bytes: 0 }
+        let (known, events) = (HashMap::new(), VecDeque::new());
+        Self { limits, last: 0, known, events, bytes: 0 }
     }
 
     /// A new stream, and the event that begins it: an id without data, so that the host can come back
@@ -96,14 +96,14 @@ impl Streams {
     pub fn open(&mut self, retry: Duration) -> (StreamId, Bytes) {
         self.last += 1;
         let stream = StreamId(self.last);
-        self.streams.insert(stream, Stream::default());
+        self.known.insert(stream, Stream::default());
         let id = EventId { stream, number: 0 }.to_string();
         (stream, event(Fields { id: Some(&id), retry: Some(retry), name: None }, b""))
     }
 
     /// A frame as the next event of `stream`; kept from now on.
     pub fn say(&mut self, now: Instant, stream: StreamId, frame: &[u8]) -> Bytes {
-        let Some(known) = self.streams.get_mut(&stream) else { return say_plainly(frame) };
+        let Some(known) = self.known.get_mut(&stream) else { return say_plainly(frame) };
         known.last += 1;
         let id = EventId { stream, number: known.last };
         let written = id.to_string();
@@ -116,7 +116,7 @@ impl Streams {
 
     /// Nothing follows on `stream`; what is kept of it can still be asked for.
     pub fn end(&mut self, stream: StreamId) {
-        if let Some(known) = self.streams.get_mut(&stream) {
+        if let Some(known) = self.known.get_mut(&stream) {
             known.ended = true;
         }
         self.forget_empty(stream);
@@ -126,7 +126,7 @@ impl Streams {
     pub fn after(&mut self, now: Instant, last_seen: &str) -> Option<Missed> {
         self.forget_old(now);
         let seen = EventId::parse(last_seen)?;
-        let known = self.streams.get(&seen.stream)?;
+        let known = self.known.get(&seen.stream)?;
         let missed = self
             .events
             .iter()
@@ -150,9 +150,9 @@ impl Streams {
 
     /// A stream that has ended goes with its last event.
     fn forget_empty(&mut self, stream: StreamId) {
-        let ended = self.streams.get(&stream).is_some_and(|known| known.ended);
+        let ended = self.known.get(&stream).is_some_and(|known| known.ended);
         if ended && !self.events.iter().any(|event| event.id.stream == stream) {
-            self.streams.remove(&stream);
+            self.known.remove(&stream);
         }
     }
 }
@@ -217,6 +217,6 @@ mod tests {
         streams.end(one);
         let later = now + LIMITS.age + Duration::from_millis(1);
         assert!(streams.after(later, "1-8").is_none(), "ended, and nothing of it is left");
-        assert_eq!((streams.bytes, streams.streams.len()), (0, 0));
+        assert_eq!((streams.bytes, streams.known.len()), (0, 0));
     }
 }

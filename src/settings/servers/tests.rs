@@ -56,6 +56,20 @@ namespace = "hub"
     assert_eq!(def.prefix.as_deref(), Some("gh"));
 }
 
+/// U-18: its own word or the general one; a pin leaves nothing to follow.
+#[test]
+fn u18_who_follows() {
+    let read = |line: &str| {
+        let servers = read_all(&format!("[servers.a]\ncommand = \"a\"\n{line}\n")).unwrap();
+        servers.first().unwrap().clone()
+    };
+    let (own, plain) = (read("protocol = \"Follow\""), read(""));
+    assert!(own.follows(Preference::PreferDiscover));
+    assert!(plain.follows(Preference::Follow) && !plain.follows(Preference::PreferDiscover));
+    assert!(!read("revision = \"2025-06-18\"").follows(Preference::Follow));
+    assert!(!read("protocol = \"modern\"").follows(Preference::Follow));
+}
+
 #[test]
 fn max_is_one_for_everybody_unless_said() {
     let text = "[servers.a]\ncommand = \"a\"\nscope = \"global\"\n[servers.b]\ncommand = \"b\"\n\
@@ -203,6 +217,8 @@ fn contradictions_and_bad_references_are_refused() {
     let text =
         "[servers.a]\ncommand = \"a\"\nrevision = \"2025-06-18\"\nprotocol = \"force-discover\"\n";
     assert!(only_mistake(text).contains("can never be agreed"));
+    let text = "[servers.a]\ncommand = \"a\"\nrevision = \"2025-06-18\"\nprotocol = \"follow\"\n";
+    assert!(only_mistake(text).contains("leave one of them out"));
     let text = "[servers.a]\ncommand = \"a\"\nenv = { T = \"${env:TOKEN\" }\n";
     let mistake = only_mistake(text);
     assert!(mistake.contains(":3:13: server `a`: `env.T`: "), "{mistake}");

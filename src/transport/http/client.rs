@@ -3,7 +3,7 @@
 //! It knows methods, statuses, media types and event streams; what a frame means, which headers a
 //! request carries and what follows from an end are its user's business.
 
-mod exchange;
+pub(super) mod exchange;
 
 use std::fmt;
 use std::sync::Arc;
@@ -42,6 +42,9 @@ pub struct ClientLimits {
     /// After so much silence on a connection the system asks whether the peer is still there
     /// (`upstream.tcp_keepalive`).
     pub keepalive: Duration,
+    /// How long a message over HTTP+SSE waits until the one before it was taken
+    /// (`upstream.sse_post_wait`).
+    pub post_wait: Duration,
 }
 
 impl ClientLimits {
@@ -49,9 +52,16 @@ impl ClientLimits {
     pub fn of(settings: &Settings) -> Self {
         let RemoteSettings { connect, redirects, error_body, idle, idle_connections, .. } =
             settings.remote;
-        let keepalive = settings.remote.tcp_keepalive;
-        let max_frame = settings.link.max_frame;
-        Self { connect, redirects, error_body, max_frame, idle, idle_connections, keepalive }
+        Self {
+            connect,
+            redirects,
+            error_body,
+            max_frame: settings.link.max_frame,
+            idle,
+            idle_connections,
+            keepalive: settings.remote.tcp_keepalive,
+            post_wait: settings.remote.sse_post_wait,
+        }
     }
 }
 
@@ -230,4 +240,4 @@ impl HttpClient {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

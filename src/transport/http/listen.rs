@@ -89,9 +89,11 @@ pub async fn listen(
                             "connections are refused"
                         );
                     }
+                    turn_away(&accepted.stream, limits.serve.section);
+                    // Whoever is one too many even there may lose it with the connection.
                     let Ok(place) = Arc::clone(&leaving).try_acquire_owned() else { continue };
                     connections.spawn(async move {
-                        turn_away(accepted.stream, limits.serve).await;
+                        linger(accepted.stream, limits.serve.linger).await;
                         drop(place);
                     });
                     continue;
@@ -127,16 +129,14 @@ pub async fn listen(
 
 /// Says that there is no room: an answer that can be read, not silence. A fresh socket's buffer
 /// takes it without waiting.
-async fn turn_away(stream: Stream, limits: ServeLimits) {
-    let text =
-        format!("too many connections at once (setting {}.max_connections)\n", limits.section);
+fn turn_away(stream: &Stream, section: &str) {
+    let text = format!("too many connections at once (setting {section}.max_connections)\n");
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\
          Connection: close\r\nRetry-After: 1\r\n\r\n{text}",
         text.len()
     );
     stream.try_write(answer.as_bytes());
-    linger(stream, limits.linger).await;
 }
 
 #[cfg(test)]

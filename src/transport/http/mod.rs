@@ -7,6 +7,7 @@ pub mod body;
 pub mod client;
 pub mod control_call;
 mod dial;
+pub mod legacy_sse;
 pub mod listen;
 mod media;
 pub mod net;

@@ -232,8 +232,9 @@ async function coreTarget(host, expect, report) {
   };
 }
 
-/** argv: EXPECTATION.json MODE COMMAND ARGUMENT… */
+/** argv: EXPECTATION.json MODE, then COMMAND ARGUMENT… or the URL of an endpoint. */
 export function order() {
   const [file, mode, command, ...args] = process.argv.slice(2);
-  return { expect: JSON.parse(fs.readFileSync(file, 'utf8')), mode, command, args };
+  const url = /^https?:/.test(command) ? command : undefined;
+  return { expect: JSON.parse(fs.readFileSync(file, 'utf8')), mode, url, command, args };
 }

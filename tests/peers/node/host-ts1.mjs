@@ -1,12 +1,15 @@
 // A host on the official TypeScript SDK 1.x.
-//   node host-ts1.mjs EXPECTATION.json legacy COMMAND ARGUMENT…
+//   node host-ts1.mjs EXPECTATION.json legacy COMMAND ARGUMENT… | URL
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { drive, order, tapProgress } from './driver.mjs';
 
-const { expect, command, args } = order();
+const { expect, url, command, args } = order();
 const client = new Client({ name: 'ts1-peer', version: '1.0.0' });
-const transport = new StdioClientTransport({ command, args, env: process.env, stderr: 'inherit' });
+const transport = url
+  ? new StreamableHTTPClientTransport(new URL(url))
+  : new StdioClientTransport({ command, args, env: process.env, stderr: 'inherit' });
 let version;
 
 await drive(

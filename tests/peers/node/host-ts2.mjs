@@ -1,12 +1,14 @@
 // A host on the official TypeScript SDK 2.x.
-//   node host-ts2.mjs EXPECTATION.json legacy|auto COMMAND ARGUMENT…
-import { Client } from '@modelcontextprotocol/client';
+//   node host-ts2.mjs EXPECTATION.json legacy|auto COMMAND ARGUMENT… | URL
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { drive, order, tapProgress } from './driver.mjs';
 
-const { expect, mode, command, args } = order();
+const { expect, mode, url, command, args } = order();
 const client = new Client({ name: 'ts2-peer', version: '1.0.0' }, { versionNegotiation: { mode } });
-const transport = new StdioClientTransport({ command, args, env: process.env, stderr: 'inherit' });
+const transport = url
+  ? new StreamableHTTPClientTransport(new URL(url))
+  : new StdioClientTransport({ command, args, env: process.env, stderr: 'inherit' });
 
 await drive(
   {

@@ -1,6 +1,6 @@
 """A host on the official Python SDK.
 
-    python host.py EXPECTATION.json legacy|auto COMMAND ARGUMENT…
+    python host.py EXPECTATION.json legacy|auto COMMAND ARGUMENT… | URL
 
 It checks what node/driver.mjs checks, from the same expectation file (../expect.mjs tells its
 format).
@@ -220,7 +220,10 @@ async def main() -> int:
     file, mode, command, *args = sys.argv[1:]
     with open(file, encoding="utf-8") as source:
         expect = json.load(source)
-    server = StdioServerParameters(command=command, args=args, env=dict(os.environ))
+    # The SDK takes a URL for Streamable HTTP.
+    server: Any = command
+    if not command.startswith("http"):
+        server = StdioServerParameters(command=command, args=args, env=dict(os.environ))
     checks = None
     try:
         async with Client(server, mode=mode) as client:

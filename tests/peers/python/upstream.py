@@ -1,6 +1,8 @@
-"""An upstream over stdio on the official Python SDK: serves the catalog file it is given.
+"""An upstream on the official Python SDK: serves the catalog file it is given.
 
-    python upstream.py CATALOG.json
+    python upstream.py CATALOG.json              over stdio
+    python upstream.py CATALOG.json http PORT    over Streamable HTTP, at /mcp
+    python upstream.py CATALOG.json sse PORT     over HTTP+SSE as 2024-11-05 has it, at /sse
 
 The tools and their canned results are in the catalog; here are only the four that do something.
 """
@@ -11,9 +13,15 @@ from typing import Any
 
 import anyio
 import mcp_types as types
+import uvicorn
 from mcp.server.lowlevel import Server
+from mcp.server.sse import SseServerTransport
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
 
 with open(sys.argv[1], encoding="utf-8") as file:
     CATALOG = json.load(file)
@@ -76,11 +84,32 @@ async def was_cancelled(_ctx: Any, arguments: dict[str, Any]) -> types.CallToolR
 DOES = {"echo": echo, "counts": counts, "waits": waits, "was_cancelled": was_cancelled}
 
 
-async def main() -> None:
-    handlers = {"on_list_tools": list_tools, "on_call_tool": call_tool}
-    server = Server("python-peer", version="1.0.0", **handlers)
+SERVER: Server[Any] = Server(
+    "python-peer", version="1.0.0", on_list_tools=list_tools, on_call_tool=call_tool
+)
+
+
+async def stdio() -> None:
     async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+        await SERVER.run(read, write, SERVER.create_initialization_options())
 
 
-anyio.run(main)
+def sse_app() -> Starlette:
+    transport = SseServerTransport("/messages/")
+
+    async def stream(request: Request) -> Response:
+        streams = transport.connect_sse(request.scope, request.receive, request._send)
+        async with streams as (read, write):
+            await SERVER.run(read, write, SERVER.create_initialization_options())
+        return Response()
+
+    posts = Mount("/messages/", app=transport.handle_post_message)
+    return Starlette(routes=[Route("/sse", endpoint=stream, methods=["GET"]), posts])
+
+
+if len(sys.argv) == 2:
+    anyio.run(stdio)
+else:
+    kind, port = sys.argv[2:]
+    app = sse_app() if kind == "sse" else SERVER.streamable_http_app()
+    uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="warning")

@@ -18,7 +18,7 @@ use serde::Serialize;
 /// What the session keeps about calls beside [`super::Pending`].
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    /// Calls that came before the opening settled, in order.
+    /// Calls that came before the opening settled, or before the list of tools that they need.
     pub held: Vec<Held>,
     /// The `_meta` members that every request to a modern upstream carries; none for a legacy one.
     pub envelope: Vec<(&'static str, RawJson)>,
@@ -34,11 +34,12 @@ pub(super) struct Calls {
 #[derive(Debug)]
 pub(super) struct Held {
     id: u64,
-    method: Method,
+    pub method: Method,
     params: RawJson,
     wants_progress: bool,
     log: Option<LogWant>,
-    /// It has met the end of a session once and is not sent a third time (U-40).
+    /// It was sent in vain once, to the end of a session or with headers that no longer fit, and is
+    /// not sent a third time (U-26, U-40).
     pub last: bool,
 }
 
@@ -47,6 +48,13 @@ pub(super) struct Held {
 struct Cancelled<'a> {
     request_id: u64,
     reason: &'a str,
+}
+
+impl Calls {
+    /// The upstream knows no level any more.
+    pub(super) fn forget_level(&mut self) {
+        self.log_level = None;
+    }
 }
 
 impl<S: CallSink> UpstreamSession<S> {
@@ -61,7 +69,7 @@ impl<S: CallSink> UpstreamSession<S> {
         let total = after(now, limits.total);
         self.timers.set_earlier(Timer::Calls, idle);
         self.timers.set_earlier(Timer::Calls, total);
-        let open = self.revision().is_some();
+        let open = self.revision().is_some() && !self.waits_for_marks(now, &method);
         // Before the call's own place among the frames is known.
         if open {
             self.set_level(log);
@@ -85,9 +93,16 @@ impl<S: CallSink> UpstreamSession<S> {
         }
     }
 
-    /// The opening has settled: what was held goes out in the order it came.
+    /// What was held goes out in the order it came, but for what must wait longer.
     pub(super) fn send_held(&mut self, now: Instant) {
+        if self.revision().is_none() {
+            return;
+        }
         for held in std::mem::take(&mut self.calls.held) {
+            if self.waits_for_marks(now, &held.method) {
+                self.calls.held.push(held);
+                continue;
+            }
             self.set_level(held.log);
             // A call that expired while it was held is gone from the table.
             if self.pending.mark_sent(now, held.id, self.out.frames + 1) {
@@ -116,6 +131,15 @@ impl<S: CallSink> UpstreamSession<S> {
         let Some(revision) = self.revision() else { return };
         let Held { id, method, params, wants_progress, log, last } = &held;
         let (id, last) = (*id, *last);
+        let more = match self.marked_headers(method, params) {
+            Ok(more) => more,
+            Err(error) => {
+                if let Some(entry) = self.pending.remove(id) {
+                    entry.sink.done(Answer::Error(error));
+                }
+                return;
+            }
+        };
         let level = log.filter(|_| revision.is_modern() && self.calls.logs);
         let own;
         let meta = if *wants_progress || level.is_some() {
@@ -130,7 +154,7 @@ impl<S: CallSink> UpstreamSession<S> {
         let params = Some(edge::downgrade_params(revision, method, params, meta));
         let request = Request { id: Id::number(id), method: method.clone(), params };
         let kept = if last { Kept::Nothing } else { Kept::Call(held) };
-        self.send_request(id, request, kept);
+        self.send_request_with(id, request, kept, more);
     }
 
     /// The caller gave up: forgets the call, whose sink is dropped, and tells the upstream as its

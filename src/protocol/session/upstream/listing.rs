@@ -160,7 +160,8 @@ fn over(what: &str, limit: &Limit) -> String {
 }
 
 impl<S: CallSink> UpstreamSession<S> {
-    /// Reads a list, all pages; one reading at a time, asked again during it means once more.
+    /// Reads a list, all pages; one reading at a time, asked again after its first page has come means
+    /// once more.
     pub fn read_list(&mut self, now: Instant, kind: ListKind) {
         let list = self.lists.of(kind);
         match self.phase {
@@ -169,8 +170,26 @@ impl<S: CallSink> UpstreamSession<S> {
                 self.out.event(UpstreamEvent::Listed(kind, Err(error)));
             }
             Phase::New | Phase::Opening => list.wanted = true,
-            Phase::Open(_) if list.reading.is_some() => list.again = true,
-            Phase::Open(_) => self.start_list(now, kind),
+            // Nothing of it has come yet: that one will do.
+            Phase::Open(_) if list.reading.as_ref().is_some_and(|it| it.pages == 0) => {}
+            Phase::Open(_) => self.reread_list(now, kind),
+        }
+    }
+
+    /// Reads a list unless it is being read; only once the opening has settled.
+    pub(super) fn read_list_once(&mut self, now: Instant, kind: ListKind) {
+        if self.lists.of(kind).reading.is_none() {
+            self.start_list(now, kind);
+        }
+    }
+
+    /// Reads a list from its first page; only once the opening has settled.
+    pub(super) fn reread_list(&mut self, now: Instant, kind: ListKind) {
+        let list = self.lists.of(kind);
+        if list.reading.is_some() {
+            list.again = true;
+        } else {
+            self.start_list(now, kind);
         }
     }
 
@@ -205,13 +224,16 @@ impl<S: CallSink> UpstreamSession<S> {
 
     fn changed_list(&mut self, now: Instant, kind: ListKind) {
         self.lists.of(kind).declared = true;
-        self.read_list(now, kind);
+        self.reread_list(now, kind);
     }
 
     fn start_list(&mut self, now: Instant, kind: ListKind) {
         let ends_at = after(now, self.config.timings.list);
         let list = self.lists.of(kind);
         if !list.declared {
+            if kind == ListKind::Tools {
+                self.marks_read(Some(Vec::new()));
+            }
             self.out.event(UpstreamEvent::Listed(kind, Ok(ListRead::default())));
             return;
         }
@@ -310,17 +332,28 @@ impl<S: CallSink> UpstreamSession<S> {
         self.await_lists();
         self.remark(kind, &reading);
         let read = match incomplete {
-            Some(why) if reading.pages == 0 => Err(why),
+            Some(why) if reading.pages == 0 => {
+                if kind == ListKind::Tools {
+                    self.marks_read(None);
+                }
+                Err(why)
+            }
             incomplete => {
                 if let Some(why) = &incomplete {
                     self.out.warn(format!("the list of {} is incomplete: {why}", kind.noun()));
                 }
-                Ok(ListRead { items: reading.items, incomplete, ttl_ms: reading.ttl_ms })
+                let items = match kind {
+                    ListKind::Tools => self.marks_read(Some(reading.items)),
+                    _ => reading.items,
+                };
+                Ok(ListRead { items, incomplete, ttl_ms: reading.ttl_ms })
             }
         };
         self.out.event(UpstreamEvent::Listed(kind, read));
         if std::mem::take(&mut self.lists.of(kind).again) {
             self.start_list(now, kind);
+        } else if kind == ListKind::Tools {
+            self.send_held(now);
         }
     }
 

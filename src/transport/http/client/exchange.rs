@@ -62,7 +62,7 @@ impl Tell {
 
 /// The end to be told; `None` where nobody listens any more.
 async fn through(client: &HttpClient, exchange: Exchange, tell: &Tell) -> Option<ExchangeEnd> {
-    let (response, url) = match answered(client, exchange).await {
+    let (response, url) = match answered(client, &client.spec.url, exchange).await {
         Ok(answered) => answered,
         Err(end) => return Some(end),
     };
@@ -98,13 +98,14 @@ async fn through(client: &HttpClient, exchange: Exchange, tell: &Tell) -> Option
     answer.read(body, &url, tell).await
 }
 
-/// The answer, behind all redirects, and whose it is.
-async fn answered(
+/// The answer of `url`, which is of the client's origin, behind all redirects; and whose it is.
+pub(in crate::transport::http) async fn answered(
     client: &HttpClient,
+    url: &Uri,
     exchange: Exchange,
 ) -> Result<(Response<Incoming>, Uri), ExchangeEnd> {
     let spec = &client.spec;
-    let mut url = spec.url.clone();
+    let (first, mut url) = (url, url.clone());
     let mut headers = headers(client, &exchange);
     for _ in 0..=spec.limits.redirects {
         proxied(client, &url, &mut headers).await;
@@ -123,7 +124,7 @@ async fn answered(
     let why = format!(
         "{} redirects again and again, last to {}; {} redirects are followed (setting \
          upstream.redirects)",
-        shown(&spec.url),
+        shown(first),
         shown(&url),
         spec.limits.redirects,
     );
@@ -215,7 +216,11 @@ fn cause<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Opti
 }
 
 /// The words of a refusal. They are not waited for longer than a connection would be.
-async fn refusal(client: &HttpClient, headers: &HeaderMap, body: Incoming) -> Bytes {
+pub(in crate::transport::http) async fn refusal(
+    client: &HttpClient,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Bytes {
     let limits = &client.spec.limits;
     let json = Media::of(headers) == Media::Json;
     let limit = if json { limits.max_frame } else { limits.error_body };
@@ -367,7 +372,7 @@ async fn hand_on(event: SseEvent, tell: &Tell) -> bool {
 
 /// The same JSON text without line ends, as links carry frames one a line. Between tokens a line end
 /// is as good as a space; within a string it is never there unescaped.
-fn one_line(frame: Bytes) -> Bytes {
+pub(in crate::transport::http) fn one_line(frame: Bytes) -> Bytes {
     if memchr::memchr2(b'\n', b'\r', &frame).is_none() {
         return frame;
     }
@@ -379,7 +384,7 @@ fn one_line(frame: Bytes) -> Bytes {
 }
 
 /// What came in place of an answer.
-fn no_answer(url: &Uri, media: &Media, body: &[u8]) -> String {
+pub(in crate::transport::http) fn no_answer(url: &Uri, media: &Media, body: &[u8]) -> String {
     let url = shown(url);
     match media {
         Media::Html => {

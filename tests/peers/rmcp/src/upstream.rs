@@ -1,6 +1,7 @@
-//! An upstream over stdio, written with the official Rust SDK: serves the catalog file it is given.
+//! An upstream written with the official Rust SDK: serves the catalog file it is given.
 //!
-//!     rmcp-upstream CATALOG.json
+//!     rmcp-upstream CATALOG.json         over stdio
+//!     rmcp-upstream CATALOG.json PORT    over Streamable HTTP, at any path
 //!
 //! The tools and their canned results are in the catalog, so this file holds only the four that do
 //! something.
@@ -9,20 +10,27 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode,
     Implementation, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ResultType,
     ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 /// How long a call waits for its cancellation.
 const LONG: Duration = Duration::from_secs(60);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
+#[derive(Clone)]
 struct Upstream {
     catalog: Value,
     cancelled: Arc<Mutex<HashSet<String>>>,
@@ -143,9 +151,35 @@ fn bad(why: String) -> ErrorData {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
-    let path = std::env::args().nth(1).ok_or("usage: rmcp-upstream CATALOG.json")?;
-    let catalog = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+    let mut args = std::env::args().skip(1);
+    let path = args.next().ok_or("usage: rmcp-upstream CATALOG.json [PORT]")?;
+    let catalog: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
     let upstream = Upstream { catalog, cancelled: Arc::default() };
-    upstream.serve((tokio::io::stdin(), tokio::io::stdout())).await?.waiting().await?;
+    match args.next() {
+        None => {
+            upstream.serve((tokio::io::stdin(), tokio::io::stdout())).await?.waiting().await?;
+        }
+        Some(port) => listen(upstream, port.parse()?).await?,
+    }
     Ok(())
+}
+
+async fn listen(upstream: Upstream, port: u16) -> Result<(), Failure> {
+    let sessions = Arc::new(LocalSessionManager::default());
+    let service = StreamableHttpService::new(
+        move || Ok(upstream.clone()),
+        sessions,
+        StreamableHttpServerConfig::default(),
+    );
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let service = TowerToHyperService::new(service.clone());
+        tokio::spawn(async move {
+            let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+            if let Err(error) = connection.await {
+                eprintln!("connection: {error}");
+            }
+        });
+    }
 }

@@ -8,6 +8,7 @@
 //! up, U-40).
 
 mod ends;
+mod marks;
 mod news;
 mod renew;
 
@@ -46,6 +47,8 @@ pub(super) struct Http {
     resting: Vec<(Instant, Live)>,
     /// Requests that the server accepted with a status that promises no answer.
     accepted: HashSet<u64>,
+    /// Which arguments of which tools are repeated in headers.
+    marks: marks::Marks,
     /// The handshake is through but for the server's word on `notifications/initialized`.
     greeting: Option<Greeting>,
     /// A session is opened anew: calls are known, the era is.
@@ -91,6 +94,15 @@ enum What {
     Standalone,
 }
 
+impl What {
+    const fn request(self) -> Option<u64> {
+        match self {
+            Self::Request(id) => Some(id),
+            Self::Greeting | Self::Note | Self::Standalone => None,
+        }
+    }
+}
+
 /// What is needed to make a request again that the server never looked at.
 #[derive(Debug)]
 pub(super) enum Kept {
@@ -113,6 +125,7 @@ impl Http {
             live: HashMap::new(),
             resting: Vec::new(),
             accepted: HashSet::new(),
+            marks: None,
             greeting: None,
             renewing: false,
             held: Vec::new(),
@@ -173,7 +186,7 @@ impl Http {
         }
     }
 
-    fn post(&mut self, out: &mut Outbox, message: &Message, live: Live) {
+    fn post(&mut self, out: &mut Outbox, message: &Message, live: Live, more: HeaderMap) {
         let mut headers = match (self.speaking, message) {
             (None, _) => HeaderMap::new(),
             (Some(revision), Message::Request(Request { method, params, .. })) => {
@@ -184,10 +197,12 @@ impl Http {
             }
             (Some(revision), Message::Response(_)) => response_headers(revision),
         };
+        headers.extend(more);
         self.add_session(&mut headers);
         let (tag, body) = (self.tag(), message.to_frame());
+        let request = live.what.request();
         self.live.insert(tag, live);
-        out.exchange(Exchange { tag, method: Method::POST, headers, body });
+        out.exchange(Exchange { tag, request, method: Method::POST, headers, body });
     }
 
     /// Opens a stream, or opens it again where its trail says.
@@ -200,9 +215,9 @@ impl Http {
         }
         live.since = None;
         live.streams = false;
-        let tag = self.tag();
+        let (tag, request) = (self.tag(), live.what.request());
         self.live.insert(tag, live);
-        out.exchange(Exchange { tag, method: Method::GET, headers, body: Bytes::new() });
+        out.exchange(Exchange { tag, request, method: Method::GET, headers, body: Bytes::new() });
     }
 
     /// Ends the exchange of a request, or its rest.
@@ -247,7 +262,7 @@ impl<S: CallSink> UpstreamSession<S> {
             None => self.out.send(message),
             Some(http) => {
                 let live = http.live(What::Note, Kept::Nothing);
-                http.post(&mut self.out, message, live);
+                http.post(&mut self.out, message, live, HeaderMap::new());
             }
         }
     }
@@ -255,11 +270,22 @@ impl<S: CallSink> UpstreamSession<S> {
     /// Puts a request on the wire, one of a caller or of our own. `kept` is what makes it again where
     /// the server never looked at it.
     pub(super) fn send_request(&mut self, id: u64, request: Request, kept: Kept) {
+        self.send_request_with(id, request, kept, HeaderMap::new());
+    }
+
+    /// The same with `more` headers, where there are any at all.
+    pub(super) fn send_request_with(
+        &mut self,
+        id: u64,
+        request: Request,
+        kept: Kept,
+        more: HeaderMap,
+    ) {
         match &mut self.http {
             None => self.out.send(&Message::Request(request)),
             Some(http) => {
                 let live = http.live(What::Request(id), kept);
-                http.post(&mut self.out, &Message::Request(request), live);
+                http.post(&mut self.out, &Message::Request(request), live, more);
             }
         }
     }
@@ -302,7 +328,7 @@ impl<S: CallSink> UpstreamSession<S> {
         http.speaking = Some(revision);
         http.greeting = Some(Greeting { revision, info, result: result.clone() });
         let live = http.live(What::Greeting, Kept::Nothing);
-        http.post(&mut self.out, note, live);
+        http.post(&mut self.out, note, live, HeaderMap::new());
     }
 
     /// The session is open: opens the standalone stream where the revision has one (U-38).
@@ -347,10 +373,12 @@ impl<S: CallSink> UpstreamSession<S> {
         for (tag, live) in &http.live {
             let open_until = live.since.and_then(|since| after(since, http.config.linger));
             let (Some(until), true) = (open_until, live.what != What::Standalone) else { continue };
-            let waiting = match live.what {
-                What::Request(id) => self.is_waiting(id),
-                What::Greeting | What::Note | What::Standalone => false,
-            };
+            let id = live.what.request();
+            // It stays open by itself.
+            if id.is_some_and(|id| self.is_listening(id)) {
+                continue;
+            }
+            let waiting = id.is_some_and(|id| self.is_waiting(id));
             if !waiting && until <= now {
                 over.push(*tag);
             } else if live.streams || !waiting {
@@ -380,7 +408,7 @@ impl<S: CallSink> UpstreamSession<S> {
         http.add_session(&mut headers);
         http.session = None;
         let tag = http.tag();
-        Some(Exchange { tag, method: Method::DELETE, headers, body: Bytes::new() })
+        Some(Exchange { tag, request: None, method: Method::DELETE, headers, body: Bytes::new() })
     }
 
     /// How long an answered request's stream may stay open.

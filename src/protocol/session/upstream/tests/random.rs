@@ -90,7 +90,7 @@ fn line(dice: &mut Dice) -> Vec<u8> {
 
 fn sequence(seed: u64) {
     let mut dice = Dice(seed);
-    let preference = Preference::ALL[dice.roll(4)];
+    let preference = Preference::ALL[dice.roll(Preference::ALL.len())];
     let mut rig = Rig::new(UpstreamConfig {
         remembered: match dice.roll(3) {
             0 => Some(remembered("legacy", "2025-06-18")),

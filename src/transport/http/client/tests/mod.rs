@@ -9,37 +9,40 @@ use std::net::SocketAddr;
 use http::header::{AUTHORIZATION, HeaderValue};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::*;
 use crate::transport::http::net::NetSpec;
 
 /// What a server does on a connection.
-enum Do {
+pub(in crate::transport::http) enum Do {
     /// Reads one request, with its body.
     Read,
     /// Writes.
     Write(String),
+    /// Waits for a word of the test.
+    When(Arc<Notify>),
     /// Waits for the other side to close.
     UntilClosed,
 }
 
 /// An answer with a length, after its request.
-fn answer(head: &str, body: &str) -> Vec<Do> {
+pub(in crate::transport::http) fn answer(head: &str, body: &str) -> Vec<Do> {
     let length = body.len();
     let text = format!("HTTP/1.1 {head}\r\nContent-Length: {length}\r\n\r\n{body}");
     vec![Do::Read, Do::Write(text)]
 }
 
 /// An answer in chunks, each written by itself.
-fn chunked(head: &str, chunks: &[&str]) -> Vec<Do> {
+pub(in crate::transport::http) fn chunked(head: &str, chunks: &[&str]) -> Vec<Do> {
     let mut all = unfinished(head, chunks);
     all.push(Do::Write("0\r\n\r\n".to_owned()));
     all
 }
 
 /// The same without its end.
-fn unfinished(head: &str, chunks: &[&str]) -> Vec<Do> {
+pub(in crate::transport::http) fn unfinished(head: &str, chunks: &[&str]) -> Vec<Do> {
     let mut all = vec![Do::Read];
     let head = format!("HTTP/1.1 {head}\r\nTransfer-Encoding: chunked\r\n\r\n");
     all.push(Do::Write(head));
@@ -50,10 +53,10 @@ fn unfinished(head: &str, chunks: &[&str]) -> Vec<Do> {
 }
 
 /// A server: each connection gets the next list of what to do, and is closed at its end.
-struct Server {
-    address: SocketAddr,
+pub(in crate::transport::http) struct Server {
+    pub(in crate::transport::http) address: SocketAddr,
     /// What it read, and `closed` for each connection that it is through with.
-    seen: mpsc::Receiver<String>,
+    pub(in crate::transport::http) seen: mpsc::Receiver<String>,
     _running: Aborted,
 }
 
@@ -65,7 +68,7 @@ impl Drop for Aborted {
     }
 }
 
-async fn server(connections: Vec<Vec<Do>>) -> Server {
+pub(in crate::transport::http) async fn server(connections: Vec<Vec<Do>>) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (tell, seen) = mpsc::channel(100);
@@ -90,6 +93,7 @@ where
                 stream.write_all(text.as_bytes()).await.unwrap();
                 stream.flush().await.unwrap();
             }
+            Do::When(word) => word.notified().await,
             Do::UntilClosed => while stream.read(&mut [0; 1000]).await.is_ok_and(|n| n > 0) {},
         }
     }
@@ -115,12 +119,12 @@ async fn request(stream: &mut (impl AsyncRead + Unpin)) -> String {
 }
 
 impl Server {
-    fn url(&self, path: &str) -> String {
+    pub(in crate::transport::http) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// The next request, or `closed`.
-    async fn next(&mut self) -> String {
+    pub(in crate::transport::http) async fn next(&mut self) -> String {
         self.seen.recv().await.unwrap()
     }
 
@@ -129,7 +133,7 @@ impl Server {
     }
 }
 
-const LIMITS: ClientLimits = ClientLimits {
+pub(in crate::transport::http) const LIMITS: ClientLimits = ClientLimits {
     connect: Duration::from_secs(10),
     redirects: 2,
     error_body: 100,
@@ -137,10 +141,11 @@ const LIMITS: ClientLimits = ClientLimits {
     idle: Duration::from_secs(10),
     idle_connections: 4,
     keepalive: Duration::from_secs(10),
+    post_wait: Duration::from_millis(100),
 };
 
 /// A client with a credential.
-fn client(url: &str, net: NetSpec) -> HttpClient {
+pub(in crate::transport::http) fn client(url: &str, net: NetSpec) -> HttpClient {
     let mut token = HeaderValue::from_static("Bearer hush");
     token.set_sensitive(true);
     HttpClient::new(ClientSpec {
