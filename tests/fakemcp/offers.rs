@@ -181,7 +181,7 @@ fn get(fake: &Arc<Fake>, ask: &Ask) {
                 return fake.error(ask, -32602, "greet needs a name", Value::Null);
             };
             let mut text = tools::block(&format!("Hello, {name}!"));
-            if ask.revision >= "2025-06-18".to_owned() {
+            if ask.revision.as_str() >= "2025-06-18" {
                 text["_meta"] = json!({ "k": 1 });
             }
             vec![user(text)]
@@ -208,7 +208,7 @@ fn complete(fake: &Arc<Fake>, ask: &Ask) {
 pub fn links(fake: &Arc<Fake>, ask: &Ask) {
     let uri = ask.text("uri");
     let mut content = vec![json!({ "type": "resource", "resource": { "uri": uri, "text": "x" } })];
-    if ask.revision >= "2025-06-18".to_owned() {
+    if ask.revision.as_str() >= "2025-06-18" {
         content.push(json!({ "type": "resource_link", "uri": uri, "name": "linked" }));
     }
     fake.result(ask, json!({ "content": content, "_meta": { "ui": { "resourceUri": uri } } }));

@@ -19,7 +19,7 @@ crate::for_revisions! { all_real;
     async fn a_resource_is_found_and_read(revision) {
         let daemon = one("");
         let mut host = host(&daemon, revision).await;
-        let listed = text_of(&host.call("mcpx_resources", json!({})).await).to_owned();
+        let listed = text_of(&host.call("mcpx_resources", json!({})).await);
         assert!(listed.contains("mcpx://up/fake://rich | A rich resource | All. | text/plain | 3 bytes"), "{listed}");
         assert!(listed.contains("template mcpx://up/db://{table}/{row} | row | A row."), "{listed}");
         let uri = "mcpx://up/fake://rich";

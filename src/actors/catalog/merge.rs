@@ -174,12 +174,15 @@ const KEPT_VERSION: u32 = 2;
 
 /// The text to keep; `None` where the tools were never listed, which are read first.
 pub(super) fn keep(server: &CatalogServer) -> Option<Vec<u8>> {
+    if server.listing == Listing::Never {
+        return None;
+    }
     let kept = Kept {
         version: KEPT_VERSION,
         info: server.info.clone(),
         instructions: server.instructions.clone(),
         capabilities: server.capabilities.clone(),
-        incomplete: incomplete(&server.listing)?,
+        incomplete: incomplete(&server.listing),
         tools: server.tools.iter().map(|tool| tool.raw.clone()).collect(),
         resources: keep_list(&server.resources),
         templates: keep_list(&server.templates),
@@ -189,16 +192,17 @@ pub(super) fn keep(server: &CatalogServer) -> Option<Vec<u8>> {
 }
 
 fn keep_list(list: &Offers) -> Option<KeptList> {
-    let items = list.items.iter().map(|item| item.raw.clone()).collect();
-    Some(KeptList { incomplete: incomplete(&list.listing)?, items })
+    (list.listing != Listing::Never).then(|| KeptList {
+        incomplete: incomplete(&list.listing),
+        items: list.items.iter().map(|item| item.raw.clone()).collect(),
+    })
 }
 
-/// Why a list that has been read is not whole; `None` where it never was.
-fn incomplete(listing: &Listing) -> Option<Option<String>> {
+/// Why a list that has been read is not whole, where it is not.
+fn incomplete(listing: &Listing) -> Option<String> {
     match listing {
-        Listing::Never => None,
-        Listing::Whole => Some(None),
-        Listing::Incomplete(why) => Some(Some(why.clone())),
+        Listing::Never | Listing::Whole => None,
+        Listing::Incomplete(why) => Some(why.clone()),
     }
 }
 
