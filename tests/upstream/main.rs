@@ -17,6 +17,7 @@ mod framing;
 mod http;
 mod http_calls;
 mod http_probe;
+mod http_remote;
 mod identity;
 mod limits;
 mod pages;
