@@ -20,7 +20,7 @@ const SHORT: &str = r#"
 http.token = "t"
 http.header_timeout = "1s"
 http.write_timeout = "1s"
-http.linger = "2s"
+http.linger = "20s"
 http.max_connections = 8
 "#;
 
@@ -36,8 +36,9 @@ struct Stage {
     other: JoinHandle<()>,
 }
 
-async fn stage() -> Stage {
-    let daemon = setup::start(|daemon| vec![daemon.fake("up")], SHORT);
+async fn stage(more: &str) -> Stage {
+    let more = format!("{SHORT}\n{more}");
+    let daemon = setup::start(|daemon| vec![daemon.fake("up")], &more);
     let mut other = setup::host(&daemon, "2025-11-25").await;
     setup::call(&mut other, "up", "echo", json!({ "text": "warm" })).await;
     let done = Arc::<AtomicBool>::default();
@@ -81,7 +82,7 @@ async fn text(mut response: Response) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_bytes_of_headers() {
-    let stage = stage().await;
+    let stage = stage("").await;
     let long = "y".repeat(10_000);
     for _ in 0..20 {
         let response = stage.host.get().header("X-Long", &long).send().await;
@@ -92,7 +93,7 @@ async fn ten_thousand_bytes_of_headers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_of_a_hundred_megabytes() {
-    let stage = stage().await;
+    let stage = stage("").await;
     let said = "Authorization: Bearer t\r\nContent-Length: 104857600\r\n";
     let unsaid = "Authorization: Bearer t\r\nTransfer-Encoding: chunked\r\n";
     let stranger = "Content-Length: 104857600\r\n";
@@ -119,7 +120,7 @@ async fn a_body_of_a_hundred_megabytes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn heads_and_bodies_that_trickle_in() {
-    let stage = stage().await;
+    let stage = stage("").await;
     let heads = [
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\n",
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer t\r\n\
@@ -154,7 +155,7 @@ async fn heads_and_bodies_that_trickle_in() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_connections() {
-    let stage = stage().await;
+    let stage = stage("").await;
     let mut held = Vec::new();
     for _ in 0..12 {
         held.push(stage.dial().await);
@@ -171,7 +172,7 @@ async fn a_flood_of_connections() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_that_do_not_read() {
-    let stage = stage().await;
+    let stage = stage("http.header_timeout = \"20s\"").await;
     // Answers that fit into no buffer, to as many as may come in.
     let large = json!({ "namespace": "up", "tool": "echo",
         "arguments": { "text": "x".repeat(12 << 20) } });
