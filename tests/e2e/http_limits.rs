@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::support::daemon::Daemon;
 use crate::support::raw_http::{HttpHost, Response};
+use crate::support::schema::MODERN;
 use crate::{SOON, eventually, setup};
 
 /// Limits short enough to be met.
@@ -54,7 +55,7 @@ async fn stage(more: &str) -> Stage {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
-    let host = daemon.http_host().await;
+    let host = setup::http_stranger(&daemon).await;
     Stage { daemon, host, done, calls, other }
 }
 
@@ -64,9 +65,10 @@ impl Stage {
         eventually!(SOON, self.calls.load(Ordering::Relaxed) > 5);
         self.done.store(true, Ordering::Relaxed);
         self.other.await.unwrap();
-        let health = self.host.plain("GET", b"").path("/healthz").send().await;
-        assert_eq!(health.status, 200);
-        drop(self.daemon);
+        let newcomer = setup::http_host(&self.daemon, MODERN).await;
+        let wanted = json!({ "namespace": "up", "tool": "echo", "arguments": { "text": "x" } });
+        let answer = newcomer.call("mcpx_call", wanted).await;
+        assert!(!setup::failed(&answer), "{answer}");
     }
 
     async fn dial(&self) -> TcpStream {
