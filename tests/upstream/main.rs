@@ -17,6 +17,7 @@ mod framing;
 mod http;
 mod http_calls;
 mod http_marks;
+mod http_mcpx;
 mod http_probe;
 mod http_remote;
 mod http_sse;
