@@ -26,6 +26,7 @@ use super::instance::keeper::Alive;
 use super::instance::spec::Surroundings;
 use super::root::{self, End, Parts, RootHandle};
 use super::settings::{SettingsArgs, SettingsHandle};
+use super::subs::Subs;
 use super::support::task::{self, TaskGuard};
 use super::upstreams::UpstreamsHandle;
 use crate::protocol::jsonrpc::{Object, RawJson};
@@ -165,6 +166,7 @@ fn build(
         events: events.clone(),
         eras: eras.clone(),
         catalog: catalog.clone(),
+        subs: Subs::default(),
         alive: Alive::default(),
         net,
     };
@@ -208,7 +210,9 @@ fn own_capabilities() -> RawJson {
     let changing = changing.write();
     let mut capabilities = Object::new();
     capabilities.set("tools", changing.clone());
-    capabilities.set("resources", changing.clone());
+    let mut resources = Object::read_or_empty(Some(&changing));
+    resources.set("subscribe", RawJson::write(&true));
+    capabilities.set("resources", resources.write());
     capabilities.set("prompts", changing);
     capabilities.set("completions", RawJson::empty_object());
     // What upstreams log (H-42).

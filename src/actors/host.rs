@@ -35,7 +35,6 @@ use super::support::timer::Timer;
 use super::upstreams::{Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::http_rules::post::{Refusal, Said};
-use crate::protocol::model::logging::LogMessage;
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{
     HostConfig, HostEvent, HostNote, HostOutput, HostSession, PostId,
@@ -101,14 +100,18 @@ pub(crate) enum HostMsg {
     End { said: Said, reply: oneshot::Sender<Result<(), Refusal>> },
     /// The timer: the session may have been idle for `http.session_idle`.
     IdleDue,
+    /// Hosts: others wait for a session and this one was used least; it ends if nothing of it is
+    /// open.
+    GiveWay,
     /// A request's task: its outcome.
     Finished { key: CallKey, outcome: Outcome },
     /// A request's task: progress or a log message, with the credit that lets it send the next.
     Heard { key: CallKey, note: CallNote, credit: OwnedSemaphorePermit },
     /// Hosts: the lists that hosts see are others.
     ViewChanged { view: Views },
-    /// Hosts, the subscriptions, or a request's task: something that this host did not ask for now.
-    Note { note: HostNote },
+    /// The subscriptions: something that this host did not ask for now, with the credit that lets
+    /// the next of its kind come.
+    Note { note: HostNote, credit: OwnedSemaphorePermit },
     /// The timer: the session's deadline has come.
     DeadlineDue,
     /// Hosts: the daemon stops; finish what is open and leave.
@@ -218,6 +221,7 @@ impl Actor for Host {
                 let _ = reply.send(ended);
             }
             HostMsg::IdleDue => state.idle_due(now),
+            HostMsg::GiveWay => state.give_way(now),
             HostMsg::Finished { key, outcome } => {
                 state.requests.remove(&key);
                 state.note_view();
@@ -226,12 +230,12 @@ impl Actor for Host {
             HostMsg::Heard { key, note, credit } => {
                 // A host that does not read has no use for it, and it would pile up.
                 if state.flows() {
-                    state.heard(now, key, note);
+                    note.tell(&mut state.session, now, key);
                 }
                 drop(credit);
             }
             HostMsg::ViewChanged { view } => state.view_changed(view),
-            HostMsg::Note { note } => state.session.host_note(now, note),
+            HostMsg::Note { note, credit } => state.note(now, note, credit),
             HostMsg::DeadlineDue => {
                 state.timer.fired();
                 state.session.handle_timeout(now);
@@ -280,6 +284,9 @@ impl HostState {
                 (Wire::Http(Box::new(Session::new(wire, id, sessions))), None)
             }
         };
+        let caller =
+            Caller { host: Some(id), project, label: Arc::from("unknown"), era: Era::Modern };
+        context.upstreams.subs().host_came(&caller, me.clone(), settings.call.log_queue);
         let returns = seen_view.is_some();
         let changed = seen_view.map(|seen| view.changed_since_text(&seen)).unwrap_or_default();
         let mut state = Self {
@@ -288,12 +295,7 @@ impl HostState {
             session: HostSession::new(config),
             wire,
             requests: HashMap::new(),
-            caller: Caller {
-                host: Some(id),
-                project,
-                label: Arc::from("unknown"),
-                era: Era::Modern,
-            },
+            caller,
             revision: String::new(),
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
             listed,
@@ -433,12 +435,12 @@ impl HostState {
         self.requests.insert(key, guard);
     }
 
-    fn heard(&mut self, now: Instant, key: CallKey, note: CallNote) {
-        match note {
-            CallNote::Progress(params) => self.session.progress(now, key, &params),
-            CallNote::Log(LogMessage { level, params }) => {
-                let note = HostNote::Log { level, params, about: Some(key) };
-                self.session.host_note(now, note);
+    /// A host that does not read is told of an update when it does; log messages it has missed.
+    fn note(&mut self, now: Instant, note: HostNote, credit: OwnedSemaphorePermit) {
+        if self.flows() || !matches!(note, HostNote::Log { .. }) {
+            self.session.host_note(now, note);
+            if let Wire::Link(link) = &mut self.wire {
+                link.withhold(credit);
             }
         }
     }

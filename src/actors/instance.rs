@@ -35,12 +35,15 @@ use super::era_cache::EraCacheHandle;
 use super::events::EventsHandle;
 use super::pool::PoolMsg;
 use super::pool::directory::{RouteKey, Routes};
+use super::subs::Subs;
 use crate::protocol::era_record::EraRecord;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::session::upstream::{Call, ExchangeNews, ListKind};
 use crate::settings::{ServerDef, Settings};
 use crate::transport::clock;
-use crate::transport::http::client::Net;
+use crate::transport::http::client::{HttpClient, Net};
+use crate::transport::http::legacy_sse::LegacySse;
+use crate::transport::link::Link;
 use crate::transport::stdio::child::ExitReport;
 
 /// Which instance; numbers are given once in a daemon's life.
@@ -68,6 +71,8 @@ pub struct Shop {
     pub eras: EraCacheHandle,
     /// Where lists go.
     pub catalog: CatalogHandle,
+    /// Who listens to what.
+    pub subs: Subs,
     /// Processes that are not surely gone, and HTTP sessions that are being ended.
     pub alive: Alive,
     /// Roots of trust and proxies.
@@ -183,6 +188,18 @@ pub enum InstanceMsg {
         /// The relay's credit; given back when it has been handled.
         credit: OwnedSemaphorePermit,
     },
+    /// The event stream of HTTP+SSE is open, or will not be.
+    SseOpened {
+        /// What reached it.
+        client: HttpClient,
+        /// Its link and what tells its end, or why there is none.
+        outcome: Result<Box<(Link, LegacySse)>, String>,
+    },
+    /// The event stream of HTTP+SSE is at its end.
+    SseEnded {
+        /// Why.
+        why: String,
+    },
     /// The farewell to an HTTP session is over.
     SessionGone,
     /// The reader threw a frame away.
@@ -224,6 +241,8 @@ pub enum InstanceMsg {
         /// Where the answer goes.
         reply: RpcReplyPort<()>,
     },
+    /// From the subscriptions: other resources are wanted.
+    Watch,
     /// A new process has been silent for `process.spawn_timeout`.
     SilenceDue,
     /// From the pool: admit no more calls, and end when those in flight are through or `limit` is.
@@ -272,6 +291,10 @@ impl Actor for Instance {
             }),
             InstanceMsg::Started { outcome } => state.started(now, outcome),
             InstanceMsg::ReadList { kind, reply } => state.read_again(now, kind, reply),
+            InstanceMsg::Watch => {
+                state.watch(now);
+                state.with_session(|_| ());
+            }
             InstanceMsg::SilenceDue => state.silence_due(),
             InstanceMsg::FrameRead { frame, credit } => {
                 state.heard = true;
@@ -287,6 +310,8 @@ impl Actor for Instance {
                 state.exchange_news(now, tag, news);
                 drop(credit);
             }
+            InstanceMsg::SseOpened { client, outcome } => state.sse_opened(now, client, outcome),
+            InstanceMsg::SseEnded { why } => state.sse_ended(why),
             InstanceMsg::SessionGone => state.gone(None),
             InstanceMsg::LinkClosed { why } => state.link_closed(why),
             InstanceMsg::WriterEnded { why } => state.writer_ended(&why),

@@ -45,4 +45,6 @@ pub mod era_cache;
 
 pub mod catalog;
 
+pub mod subs;
+
 pub mod control;

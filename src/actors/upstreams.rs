@@ -6,6 +6,7 @@
 //! in the directory and asks a pool only where there is none.
 
 mod lists;
+mod subscribe;
 mod supervisor;
 
 use std::path::Path;
@@ -23,6 +24,7 @@ use super::instance::Shop;
 use super::pool::directory::{Directory, ScopeKey, Server};
 pub use super::pool::status::{InstanceStatus, PoolStatus, ProtocolStatus};
 use super::pool::{InstanceLog, PoolMsg, caller};
+use super::subs::{Said, Subs};
 use super::support::ask::AskError;
 use super::support::progress::ProgressSender;
 use super::support::slot::Slot;
@@ -203,6 +205,24 @@ impl UpstreamsHandle {
         caller::call(&self.shared, want).await
     }
 
+    /// Who listens to what.
+    pub fn subs(&self) -> &Subs {
+        &self.shared.shop.subs
+    }
+
+    /// Subscribes the caller's host to a resource of a server, which it knows as `shown`, and waits
+    /// until the server, started where that is needed, has agreed or refused. Dropping the future
+    /// takes it back.
+    pub async fn subscribe(
+        &self,
+        caller: &Caller,
+        server: &str,
+        uri: &str,
+        shown: &str,
+    ) -> Result<Said, Refused> {
+        subscribe::subscribe(&self.shared, caller, server, uri, shown).await
+    }
+
     /// Puts other settings in force. Only servers whose definition differs are replaced: calls in
     /// flight on the old generation go on for at most `host.drain`, new ones go to the new one.
     pub async fn apply(&self, settings: Arc<Settings>) -> Result<(), AskError> {
@@ -358,6 +378,7 @@ impl UpstreamsHandle {
 
     /// A host session ended: what it alone used is stopped.
     pub fn session_ended(&self, host: HostId) {
+        self.shared.shop.subs.host_left(host);
         for server in self.shared.directory.all() {
             server.pool.session_ended(host);
         }

@@ -407,6 +407,11 @@ pub const DEFS: &[Def] = &[
         "Changes of a list are gathered this long before hosts are told.",
     ),
     live(
+        "host.max_subscriptions",
+        count(0, 1_000_000),
+        "Resources that one host may be subscribed to.",
+    ),
+    live(
         "host.log_rate",
         count(0, 1_000_000),
         "Log messages of servers that one host is sent in a second; more are dropped.",
@@ -478,7 +483,7 @@ pub const DEFS: &[Def] = &[
     ),
     live(
         "http.session_idle",
-        time(MINUTE, WEEK),
+        time(MS, WEEK),
         "A session over HTTP that asked for nothing and listened to nothing for this long ends.",
     ),
     live(

@@ -74,6 +74,8 @@ pub struct HostSettings {
     pub progress_burst: usize,
     /// `host.list_changed_delay`: changes are gathered for this long before a host is told (F38).
     pub list_changed_delay: Duration,
+    /// `host.max_subscriptions`: resources that one host may be subscribed to.
+    pub max_subscriptions: usize,
     /// `host.log_rate`: log messages of servers in a second (H-42).
     pub log_rate: usize,
     /// `host.drain`: how long hosts' requests may go on when the daemon stops.
@@ -441,6 +443,7 @@ impl Values<'_> {
             progress_interval: self.time("host.progress_interval"),
             progress_burst: self.count("host.progress_burst"),
             list_changed_delay: self.time("host.list_changed_delay"),
+            max_subscriptions: self.count("host.max_subscriptions"),
             log_rate: self.count("host.log_rate"),
             drain: self.time("host.drain"),
         }

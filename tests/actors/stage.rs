@@ -139,6 +139,7 @@ impl Stage {
             events: events.clone(),
             eras: eras.clone(),
             catalog: catalog.clone(),
+            subs: mcpx::actors::subs::Subs::default(),
             alive: Alive::default(),
             net: Net::new(NetSpec::default()),
         };

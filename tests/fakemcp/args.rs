@@ -37,7 +37,7 @@ const FLAGS: [&str; 30] = [
 ];
 
 /// Options with a value.
-const KEYS: [&str; 41] = [
+const KEYS: [&str; 42] = [
     "blob-size",
     "capabilities",
     "chunk",
@@ -57,6 +57,7 @@ const KEYS: [&str; 41] = [
     "instructions",
     "list-delay",
     "list-error",
+    "listen-decline",
     "missing",
     "modern-versions",
     "name",

@@ -150,10 +150,16 @@ pub fn discover(fake: &Arc<Fake>, ask: Ask) {
 /// `subscriptions/listen`: acknowledged, then open until cancelled.
 pub fn listen(fake: &Fake, ask: &Ask) {
     fake.state.lock().unwrap().listens.push(ask.id.clone());
+    let mut agreed = ask.params["notifications"].clone();
+    if let (Some(declined), Some(agreed)) =
+        (fake.args.get("listen-decline"), agreed.as_object_mut())
+    {
+        agreed.remove(declined);
+    }
     fake.notify(
         "notifications/subscriptions/acknowledged",
         json!({
-            "notifications": ask.params["notifications"],
+            "notifications": agreed,
             "_meta": { "io.modelcontextprotocol/subscriptionId": ask.id },
         }),
     );

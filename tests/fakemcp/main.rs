@@ -18,6 +18,7 @@
 //!   the answer to `initialize`, `late-after` just after it. `--probe-stderr BYTES` first (F25).
 //! - `--refuse CODE` (-32022): how a modern one refuses `initialize`; 0 means silence.
 //!   `--modern-versions V,V` (2026-07-28). `--discover-delay MS`, `--discover-error CODE`.
+//! - `--listen-decline NAME`: the member that a listen stream does not agree to.
 //! - `--capabilities JSON`, `--instructions TEXT`, `--name TEXT`, `--info JSON`.
 //! - `--on-ready LINE` (repeatable): written when the handshake is over. `--ping MS`: pings mcpx
 //!   that often from then on (legacy).
@@ -31,7 +32,7 @@
 //! - `--list-delay MS`, `--list-error CODE`, `--list-silent`.
 //!
 //! - `--offers`: resources, templates, prompts and completions (see `offers.rs`), with the tools
-//!   `links`, `set_offers` and `touch`. `--resource JSON`, `--template JSON`, `--prompt JSON`
+//!   `links`, `set_offers`, `touch` and `end_listens`. `--resource JSON`, `--template JSON`, `--prompt JSON`
 //!   (repeatable) add items; `--blob-size BYTES`, `--missing CODE`, `--no-templates`.
 //!
 //! # Writing

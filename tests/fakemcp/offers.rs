@@ -48,7 +48,8 @@ impl Offers {
 
 /// The tools that belong to it.
 pub fn tools(args: &Args) -> Vec<Value> {
-    let names: &[&str] = if args.flag("offers") { &["links", "set_offers", "touch"] } else { &[] };
+    let names: &[&str] =
+        if args.flag("offers") { &["links", "set_offers", "touch", "end_listens"] } else { &[] };
     names.iter().map(|name| crate::lists::plain(name)).collect()
 }
 
@@ -245,6 +246,22 @@ pub fn touch(fake: &Arc<Fake>, ask: &Ask) {
         tell(fake, ask, "notifications/resources/updated", json!({ "uri": uri }));
     }
     tools::text(fake, ask, if told { "told" } else { "nobody listens" });
+}
+
+/// `end_listens {how}`: ends the listen streams of a modern one, by the `result` of the request (or an
+/// `error`), or by a notification that they are `cancelled`.
+pub fn end_listens(fake: &Arc<Fake>, ask: &Ask) {
+    let listens = std::mem::take(&mut fake.state.lock().unwrap().listens);
+    for id in &listens {
+        let meta = json!({ "io.modelcontextprotocol/subscriptionId": id });
+        let ended = Ask { id: id.clone(), ..ask.clone() };
+        match ask.text("how").as_str() {
+            "cancelled" => fake.notify("notifications/cancelled", json!({ "requestId": id })),
+            "error" => fake.error(&ended, -32000, "no more", Value::Null),
+            _ => fake.result(&ended, json!({ "_meta": meta })),
+        }
+    }
+    tools::text(fake, ask, &format!("{} ended", listens.len()));
 }
 
 fn tell(fake: &Arc<Fake>, ask: &Ask, method: &str, params: Value) {

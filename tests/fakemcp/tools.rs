@@ -161,6 +161,7 @@ fn run(fake: &Arc<Fake>, ask: &Ask) {
         "links" => crate::offers::links(fake, ask),
         "set_offers" => crate::offers::set(fake, ask),
         "touch" => crate::offers::touch(fake, ask),
+        "end_listens" => crate::offers::end_listens(fake, ask),
         "spawn" => {
             let flag = |name| ask.arg(name) == &json!(true);
             let pid =

@@ -32,5 +32,6 @@ mod progress;
 mod prompts;
 mod resources;
 mod results;
+mod subscriptions;
 mod tools;
 mod versioning;

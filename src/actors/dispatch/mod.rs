@@ -17,6 +17,7 @@ mod prompts;
 mod repeats;
 mod resources;
 mod status;
+mod subscriptions;
 mod tools;
 
 use std::sync::Arc;
@@ -99,6 +100,8 @@ pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
         }
         "prompts/list" => Box::pin(offers::list(context, &request, ListKind::Prompts)).await,
         "resources/read" => Box::pin(resources::read(context, request)).await,
+        "resources/subscribe" => Box::pin(subscriptions::subscribe(context, &request)).await,
+        "resources/unsubscribe" => subscriptions::unsubscribe(context, &request),
         "prompts/get" => Box::pin(prompts::get(context, request)).await,
         "completion/complete" => Box::pin(completion::complete(context, request)).await,
         other => {

@@ -102,7 +102,7 @@ pub(super) fn view(context: &Context) -> Arc<OffersView> {
 }
 
 /// not found is said with the address; what is ambiguous is not missing.
-fn missing_error(address: &str, missing: &Missing) -> RpcError {
+pub(super) fn missing_error(address: &str, missing: &Missing) -> RpcError {
     match missing {
         Missing::Ambiguous { those, .. } => {
             let data = RawJson::write(&serde_json::json!({ "candidates": those }));

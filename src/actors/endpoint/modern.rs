@@ -24,8 +24,7 @@ use crate::actors::support::task::spawn;
 use crate::actors::upstreams::Caller;
 use crate::protocol::http_rules::post::Accepts;
 use crate::protocol::jsonrpc::{Code, Incoming, Message, Request, RpcError};
-use crate::protocol::model::logging::LogMessage;
-use crate::protocol::session::host::{HostEvent, HostNote, HostOutput, HostSession, PostId};
+use crate::protocol::session::host::{HostEvent, HostOutput, HostSession, PostId};
 use crate::protocol::session::resume::say_plainly;
 use crate::protocol::session::{CallKey, HostRequest, Outcome};
 use crate::transport::clock;
@@ -137,8 +136,8 @@ impl Running {
         label: &str,
     ) -> Self {
         let settings = context.settings();
-        let progress = Wants::of(&asked, None, &settings.call).map(progress::channel);
-        let (progress, notes) = progress.unzip();
+        let wants = Wants::of(&asked, None, &settings.call);
+        let (progress, notes) = wants.map(progress::channel).unzip();
         let caller = Caller {
             // There is no session to share an instance with: its scope is the call.
             host: None,
@@ -180,27 +179,17 @@ impl Running {
                 Heard::Outcome(outcome) => {
                     while let Some(note) = self.notes.as_ref().and_then(ProgressReceiver::try_next)
                     {
-                        self.heard(now, note);
+                        note.tell(&mut self.session, now, self.key);
                     }
                     self.session.finish(now, self.key, outcome);
                 }
-                Heard::Note(note) => self.heard(now, note),
+                Heard::Note(note) => note.tell(&mut self.session, now, self.key),
                 Heard::Deadline => self.session.handle_timeout(now),
             }
             let mut said = Said::default();
             said.take(&self.context, &mut self.session);
             if said.done || !said.frames.is_empty() {
                 return said;
-            }
-        }
-    }
-
-    fn heard(&mut self, now: Instant, note: CallNote) {
-        match note {
-            CallNote::Progress(params) => self.session.progress(now, self.key, &params),
-            CallNote::Log(LogMessage { level, params }) => {
-                let note = HostNote::Log { level, params, about: Some(self.key) };
-                self.session.host_note(now, note);
             }
         }
     }

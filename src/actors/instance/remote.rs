@@ -22,7 +22,8 @@ use crate::transport::http::client::{
 #[derive(Debug)]
 pub(super) struct Remote {
     pub client: HttpClient,
-    to: ExchangeTo,
+    pending: Arc<Pending<Sink>>,
+    events: mpsc::Sender<(u64, ExchangeEvent)>,
     guards: HashMap<u64, ExchangeGuard>,
     _relay: TaskGuard,
 }
@@ -39,18 +40,19 @@ impl Remote {
     ) -> Self {
         let queue = queue.max(1);
         let (events, waiting) = mpsc::channel(queue);
-        let take = move |frame| match pending.resolve(clock::now(), frame) {
-            Resolved::Taken => None,
-            Resolved::Other(frame) => Some(frame),
-        };
-        let to = ExchangeTo { take: Arc::new(take), events };
         let relay = task::spawn_guarded(relay(waiting, me, queue, max_frame));
-        Self { client, to, guards: HashMap::new(), _relay: relay }
+        Self { client, pending, events, guards: HashMap::new(), _relay: relay }
     }
 
     pub(super) fn start(&mut self, exchange: upstream::Exchange) {
         let tag = exchange.tag;
-        let guard = self.client.start(made(exchange), self.to.clone());
+        let (pending, about) = (Arc::clone(&self.pending), exchange.request);
+        let take = move |frame| match pending.resolve_of(clock::now(), about, frame) {
+            Resolved::Taken => None,
+            Resolved::Other(frame) => Some(frame),
+        };
+        let to = ExchangeTo { take: Arc::new(take), events: self.events.clone() };
+        let guard = self.client.start(made(exchange), to);
         self.guards.insert(tag, guard);
     }
 
@@ -61,7 +63,7 @@ impl Remote {
 }
 
 fn made(exchange: upstream::Exchange) -> Exchange {
-    let upstream::Exchange { tag, method, headers, body } = exchange;
+    let upstream::Exchange { tag, method, headers, body, .. } = exchange;
     Exchange { tag, method, headers, body }
 }
 

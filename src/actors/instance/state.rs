@@ -8,6 +8,7 @@ use bytes::Bytes;
 use ractor::{ActorRef, RpcReplyPort};
 
 use super::connect::{Connected, Reached};
+use super::http::Sse;
 use super::keeper::Keeper;
 use super::noise::NoiseGate;
 use super::reader::read;
@@ -17,6 +18,7 @@ use super::{End, EndKind, Fault, InstanceArgs, InstanceMsg, Reach, Sink};
 use crate::actors::events::Event;
 use crate::actors::pool::PoolMsg;
 use crate::actors::pool::directory::{Lane, Load, Route};
+use crate::actors::subs::Watching;
 use crate::actors::support::task::{self, TaskGuard};
 use crate::actors::support::timer::Timer;
 use crate::protocol::era_record::EraRecord;
@@ -29,7 +31,7 @@ use crate::protocol::session::upstream::{
 };
 use crate::protocol::session::{Closed, Limit};
 use crate::transport::clock;
-use crate::transport::link::LinkSender;
+use crate::transport::link::{Link, LinkSender};
 use crate::transport::stdio::child::{ExitReport, StopLadder};
 use crate::transport::stdio::ring::StderrRing;
 
@@ -53,16 +55,19 @@ pub struct InstanceState {
     link: Option<LinkSender>,
     /// Set where it is reached over HTTP.
     pub(super) remote: Option<Remote>,
-    tasks: Vec<TaskGuard>,
+    /// Set where it is reached over HTTP+SSE.
+    pub(super) sse: Option<Sse>,
+    pub(super) tasks: Vec<TaskGuard>,
     keeper: Option<Keeper>,
     stderr: Option<StderrRing>,
     exit: Option<ExitReport>,
     pub(super) heard: bool,
     ready: bool,
     stopping: Option<(EndKind, &'static str)>,
-    end: Option<End>,
+    pub(super) end: Option<End>,
     reported: bool,
     lists: HashMap<ListKind, Readings>,
+    watching: Option<Watching>,
     deadline: Option<Instant>,
     timer: Timer,
     silence: Timer,
@@ -89,6 +94,7 @@ impl InstanceState {
             session: None,
             link: None,
             remote: None,
+            sse: None,
             tasks: vec![starting],
             keeper: None,
             stderr: None,
@@ -99,6 +105,7 @@ impl InstanceState {
             end: None,
             reported: false,
             lists: HashMap::new(),
+            watching: None,
             deadline: None,
             timer: Timer::new(),
             silence: Timer::new(),
@@ -131,6 +138,19 @@ impl InstanceState {
         let ladder = StopLadder { drain: plumbing.drain, term: plumbing.term };
         let alive = &self.args.shop.alive;
         self.keeper = Some(Keeper::watch(process, drain, ladder, alive, self.me.clone()));
+        let silent_at = now + self.args.settings.process.spawn;
+        self.silence.set(&self.me, Some(silent_at), InstanceMsg::SilenceDue);
+        self.attach(now, link, gate, self.config());
+    }
+
+    /// There is a link: reads it, writes it, opens a session over it.
+    pub(super) fn attach(
+        &mut self,
+        now: Instant,
+        link: Link,
+        gate: NoiseGate,
+        config: UpstreamConfig,
+    ) {
         self.link = Some(link.sender);
         let reader = read(
             link.reader,
@@ -146,9 +166,7 @@ impl InstanceState {
             let why = writer.run().await;
             let _ = me.cast(InstanceMsg::WriterEnded { why });
         });
-        let silent_at = now + self.args.settings.process.spawn;
-        self.silence.set(&self.me, Some(silent_at), InstanceMsg::SilenceDue);
-        let mut session = UpstreamSession::new(self.config(), Arc::clone(&self.pending));
+        let mut session = UpstreamSession::new(config, Arc::clone(&self.pending));
         session.open(now);
         self.session = Some(session);
         self.run_outputs(now);
@@ -273,12 +291,23 @@ impl InstanceState {
                 }
             }
             UpstreamEvent::Log(message) => {
+                if let Some(watching) = &self.watching {
+                    watching.logged(&message);
+                }
                 if let Some(ring) = &self.stderr {
                     ring.note(&message.line(self.args.settings.process.stderr_line_bytes));
                 }
             }
-            // Nobody listens yet.
-            UpstreamEvent::Watched { .. } | UpstreamEvent::Updated { .. } => {}
+            UpstreamEvent::Watched { uri, outcome } => {
+                if let Some(watching) = &self.watching {
+                    watching.said(&uri, &outcome);
+                }
+            }
+            UpstreamEvent::Updated { uri } => {
+                if let Some(watching) = &self.watching {
+                    watching.updated(&uri);
+                }
+            }
             UpstreamEvent::Wedged(limit) => self.close(format!(
                 "it did not answer a sign-of-life check within {} (setting {})",
                 limit.value, limit.setting,
@@ -298,7 +327,8 @@ impl InstanceState {
         if let Some(record) = &settled.record
             && settings.upstream.era_cache
         {
-            shop.eras.record(def, record.clone());
+            let transport = self.transport();
+            shop.eras.record(def, EraRecord { transport, ..record.clone() });
         }
         // The catalog shows the server's own session.
         if key.lane == Lane::Shared {
@@ -327,6 +357,22 @@ impl InstanceState {
         for kind in self.args.read_lists.clone() {
             self.read_list(now, kind);
         }
+        let InstanceArgs { id, def, key, shop, .. } = &self.args;
+        if self.stopping.is_none() {
+            self.watching = shop.subs.instance_came(def, &key.scope, *id, self.me.clone());
+        }
+        self.watch(now);
+    }
+
+    /// Tells the session what the upstream is to tell of by itself; its outputs are still to be run.
+    pub(super) fn watch(&mut self, now: Instant) {
+        let Some(watching) = &self.watching else { return };
+        let wanted = watching.wanted();
+        // Somebody listens: it is not idle.
+        self.load.hold(!wanted.is_empty());
+        if let Some(session) = &mut self.session {
+            session.watch(now, wanted);
+        }
     }
 
     pub(super) fn read_list(&mut self, now: Instant, kind: ListKind) {
@@ -354,7 +400,7 @@ impl InstanceState {
 
     fn open_failed(&mut self, error: &OpenError) {
         let kind = match error {
-            OpenError::TrySse(_) => return self.try_sse(error.to_string()),
+            OpenError::TrySse(_) => return self.try_sse(),
             // A session that could not be opened again.
             _ if self.ready => self.unwanted(),
             OpenError::RestartLegacy => EndKind::RestartLegacy,
@@ -385,6 +431,12 @@ impl InstanceState {
         }
     }
 
+    /// Another instance may watch now.
+    fn unwatch(&mut self) {
+        self.watching = None;
+        self.load.hold(false);
+    }
+
     /// The link is of no more use.
     fn close(&mut self, why: String) {
         let kind = self.stopping.map_or_else(|| self.unwanted(), |(kind, _)| kind);
@@ -401,6 +453,13 @@ impl InstanceState {
     }
 
     pub(super) fn link_closed(&mut self, why: String) {
+        if !self.sse_read() {
+            self.over(why);
+        }
+    }
+
+    /// The link is at its end.
+    pub(super) fn over(&mut self, why: String) {
         if self.end.is_some() {
             return;
         }
@@ -414,7 +473,8 @@ impl InstanceState {
     }
 
     pub(super) fn writer_ended(&mut self, why: &str) {
-        if self.end.is_some() {
+        // A stream over HTTP has no other end than the one that its reader comes to.
+        if self.end.is_some() || self.sse.is_some() {
             return;
         }
         // Answers may still be in the pipe: the reader comes to the end by itself where the process
@@ -438,6 +498,7 @@ impl InstanceState {
             return;
         }
         self.stopping = Some((kind, why));
+        self.unwatch();
         self.args.routes.remove(&self.args.key, self.args.id);
         self.tell_pool(PoolMsg::Leaving { id: self.args.id, why: why.to_owned() });
         if self.ready && self.load.leave() && !limit.is_zero() {
@@ -448,7 +509,7 @@ impl InstanceState {
     }
 
     pub(super) fn stop_if_idle(&mut self, now: Instant) {
-        if self.load.get() == 0 && self.pending.is_empty() {
+        if self.load.is_free() && self.pending.is_empty() {
             // Whoever slips in between has the time that any call has.
             let limit = self.args.settings.call.total;
             self.stop(now, EndKind::Wanted, "idle", limit);
@@ -493,8 +554,10 @@ impl InstanceState {
             *cleanly = idle;
         }
         self.lists.clear();
+        self.unwatch();
         self.tasks.clear();
         self.link = None;
+        self.sse = None;
         let leaving = self.leave_remote();
         if self.keeper.take().is_none() && !leaving {
             self.gone(None);

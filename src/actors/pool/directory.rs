@@ -259,7 +259,7 @@ impl Route {
 
     /// Whether anybody uses it or waits for it.
     pub fn is_busy(&self) -> bool {
-        self.load.get() > 0 || !self.pending.is_empty()
+        !self.load.is_free() || !self.pending.is_empty()
     }
 
     /// A permit, if one is free.
@@ -282,6 +282,7 @@ impl Route {
 #[derive(Debug)]
 pub struct Load {
     callers: AtomicUsize,
+    held: AtomicBool,
     leaving: AtomicBool,
     actor: ActorRef<InstanceMsg>,
 }
@@ -289,12 +290,23 @@ pub struct Load {
 impl Load {
     /// Nobody yet.
     pub const fn new(actor: ActorRef<InstanceMsg>) -> Self {
-        Self { callers: AtomicUsize::new(0), leaving: AtomicBool::new(false), actor }
+        let (callers, held) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { callers, held, leaving: AtomicBool::new(false), actor }
     }
 
     /// How many there are.
     pub fn get(&self) -> usize {
         self.callers.load(Ordering::SeqCst)
+    }
+
+    /// Whether somebody listens to it, who makes no calls.
+    pub fn hold(&self, held: bool) {
+        self.held.store(held, Ordering::SeqCst);
+    }
+
+    /// Whether nobody calls it or listens to it.
+    pub fn is_free(&self) -> bool {
+        self.get() == 0 && !self.held.load(Ordering::SeqCst)
     }
 
     /// From now on the last caller to go tells the instance; whether there is any.

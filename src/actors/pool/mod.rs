@@ -296,7 +296,9 @@ impl Actor for Pool {
         me: ActorRef<PoolMsg>,
         args: PoolArgs,
     ) -> Result<PoolState, ActorProcessingErr> {
-        Ok(PoolState::new(me, args))
+        let mut state = PoolState::new(me.clone(), args);
+        state.begin();
+        Ok(state)
     }
 
     async fn handle(

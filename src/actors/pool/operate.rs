@@ -38,6 +38,7 @@ impl PoolState {
     pub(super) fn start(&mut self, now: Instant, reply: RpcReplyPort<()>) {
         self.revive();
         self.want_global();
+        self.want_watched();
         self.serve(now);
         answer(reply, ());
     }

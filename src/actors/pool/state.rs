@@ -79,6 +79,27 @@ impl PoolState {
         }
     }
 
+    /// Another generation of this server begins: who listened to the one before listens to this one.
+    pub(super) fn begin(&mut self) {
+        self.shared.shop().subs.generation(&self.def);
+        self.want_watched();
+        if !self.wanted.is_empty() {
+            // Not here: nothing may keep a supervisor from starting its next child.
+            let _ = self.me.cast(PoolMsg::DeadlineDue);
+        }
+    }
+
+    /// Somebody listens, and nobody else will call for an instance.
+    pub(super) fn want_watched(&mut self) {
+        for caller in self.shared.shop().subs.listeners(&self.def) {
+            let scope = ScopeKey::of(self.def.scope, &caller, || 0);
+            let key = RouteKey { scope, lane: Lane::Shared };
+            if self.count(&key) == 0 {
+                self.want_again(&key, caller.project);
+            }
+        }
+    }
+
     fn rules(&self) -> Rules {
         Rules::from(&self.shared.settings().pool)
     }
@@ -300,7 +321,8 @@ impl PoolState {
                     self.failed(now, &member.whose, Life { started: member.started, uptime }, end);
                 }
                 // A server that leaves by itself after a good while wants to be started on demand.
-                let satisfied = cleanly && uptime >= rules.sustained;
+                let watched = self.shared.shop().subs.is_watched(&self.def, &member.key.scope);
+                let satisfied = cleanly && uptime >= rules.sustained && !watched;
                 if !(member.abandoned || satisfied) {
                     self.want_again(&member.key, member.project);
                 }

@@ -3,14 +3,16 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::Notify;
 
 use crate::actors::upstreams::HostId;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::logging::LogMessage;
-use crate::protocol::session::HostRequest;
+use crate::protocol::session::host::{HostNote, HostSession};
 use crate::protocol::session::pending::LogWant;
+use crate::protocol::session::{CallKey, HostRequest};
 use crate::settings::typed::CallSettings;
 
 /// Something heard of a call.
@@ -36,15 +38,17 @@ pub struct Wants {
 }
 
 impl Wants {
-    /// What `request` of `host` wants to hear while it goes on; none where that is nothing.
-    pub fn of(request: &HostRequest, host: Option<HostId>, limits: &CallSettings) -> Option<Self> {
-        if !request.wants_progress && request.log_level.is_none() {
-            return None;
-        }
-        let host = host.map(|HostId(number)| number);
-        Some(Self {
+    /// What a host wants to hear of its request; none where it wants nothing. `host` is its
+    /// connection.
+    pub(crate) fn of(
+        request: &HostRequest,
+        host: Option<HostId>,
+        limits: &CallSettings,
+    ) -> Option<Self> {
+        let wanted = request.wants_progress || request.log_level.is_some();
+        wanted.then(|| Self {
             progress: request.wants_progress,
-            log: request.log_level.map(|level| LogWant { level, host }),
+            log: request.log_level.map(|level| LogWant { level, host: host.map(|id| id.0) }),
             progress_queue: limits.progress_queue,
             log_queue: limits.log_queue,
         })
@@ -121,6 +125,18 @@ impl ProgressSender {
     }
 }
 
+impl CallNote {
+    /// Tells the host whose request `key` is.
+    pub(crate) fn tell(self, session: &mut HostSession, now: Instant, key: CallKey) {
+        match self {
+            Self::Progress(params) => session.progress(now, key, &params),
+            Self::Log(LogMessage { level, params }) => {
+                session.host_note(now, HostNote::Log { level, params, about: Some(key) });
+            }
+        }
+    }
+}
+
 impl ProgressReceiver {
     /// The next note, if one waits.
     pub fn try_next(&self) -> Option<CallNote> {
@@ -173,7 +189,7 @@ mod tests {
     /// H-42: of a flood of messages the first are kept, in their place among the progress.
     #[test]
     fn h42_the_first_of_a_flood_of_messages_are_kept() {
-        let log_want = LogWant { level: LogLevel::Info, host: Some(1) };
+        let log_want = LogWant { level: LogLevel::Info, host: None };
         let wants = Wants { log: Some(log_want), log_queue: 2, ..Wants::progress(1) };
         let (sender, receiver) = channel(wants);
         sender.send(RawJson::write(&"first"));

@@ -45,8 +45,8 @@ pub struct CallLimits {
 pub struct LogWant {
     /// The least level.
     pub level: LogLevel,
-    /// Who made the call: of several calls of one host, one hears a message that names none. A
-    /// caller without a connection of its own has none, and hears for each of its calls.
+    /// Whose call it is: of several calls of one host, one hears a message that names none. None
+    /// where the call is all that there is of its host.
     pub host: Option<u64>,
 }
 

@@ -50,6 +50,13 @@ struct Cancelled<'a> {
     reason: &'a str,
 }
 
+impl Calls {
+    /// The upstream knows no level any more.
+    pub(super) fn forget_level(&mut self) {
+        self.log_level = None;
+    }
+}
+
 impl<S: CallSink> UpstreamSession<S> {
     /// Sends a call; before the opening has settled it is held and sent then.
     pub fn start_call(&mut self, now: Instant, call: Call<S>) {

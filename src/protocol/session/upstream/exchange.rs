@@ -35,6 +35,9 @@ pub struct HttpConfig {
 pub struct Exchange {
     /// Given once in a session's life; news of this exchange carry it.
     pub tag: u64,
+    /// The request that it answers, whose its frames are ([`super::Pending::resolve_of`]); none for
+    /// everything else.
+    pub request: Option<u64>,
     /// `POST`, `GET` (an event stream) or `DELETE` (the end of a legacy session).
     pub method: Method,
     /// What this request carries beside the configured headers.

@@ -76,7 +76,7 @@ impl<S: CallSink> UpstreamSession<S> {
         match parsed {
             // The reader has tried all others on the calls in flight.
             Ok(Incoming::One(message))
-                if repaired && self.pending.take_message(now, None, &message) => {}
+                if repaired && self.pending.take_message(now, self.inbound.about, &message) => {}
             Ok(Incoming::One(message)) => self.message(now, &message),
             Ok(Incoming::Batch(parts)) => self.batch(now, &parts, frame),
             Err(error) => self.malformed(now, &error, frame),
@@ -102,7 +102,7 @@ impl<S: CallSink> UpstreamSession<S> {
         }
         for part in parts {
             match part {
-                Ok(message) if self.pending.take_message(now, None, message) => {}
+                Ok(message) if self.pending.take_message(now, self.inbound.about, message) => {}
                 Ok(message) => self.message(now, message),
                 Err(_) => self.noise_seen(Oddity::NotAMessage, frame),
             }
@@ -248,7 +248,7 @@ impl<S: CallSink> UpstreamSession<S> {
         self.tell(Oddity::GluedNoise, || {
             format!("the server prints before its messages, on one line: {}", sample(frame))
         });
-        if !self.pending.take_message(now, None, &message) {
+        if !self.pending.take_message(now, self.inbound.about, &message) {
             self.message(now, &message);
         }
     }

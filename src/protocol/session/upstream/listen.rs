@@ -49,6 +49,8 @@ pub(super) struct Listening {
     subscribing: Vec<(u64, String)>,
     /// Resources that a legacy server was asked for.
     asked: BTreeSet<String>,
+    /// Those that it told of in a session that is over.
+    lapsed: BTreeSet<String>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -175,7 +177,11 @@ impl<S: CallSink> UpstreamSession<S> {
                 Err(error.clone())
             }
         };
-        self.watched(uri, outcome);
+        let lapsed = self.listening.lapsed.remove(&uri) && outcome.is_ok();
+        self.watched(uri.clone(), outcome);
+        if lapsed {
+            self.out.event(UpstreamEvent::Updated { uri });
+        }
     }
 
     // ---- modern: one stream ----
@@ -219,7 +225,7 @@ impl<S: CallSink> UpstreamSession<S> {
 
     fn end_stream(&mut self, stream: &Stream, reason: &str) {
         self.asked.retain(|(id, _)| *id != stream.id);
-        self.send_cancelled(stream.id, reason);
+        self.withdraw(stream.id, reason);
     }
 
     /// Whether a notification may pass: what is tagged must name a stream that is open, which the
@@ -292,7 +298,7 @@ impl<S: CallSink> UpstreamSession<S> {
     pub(super) fn listen_cancelled(&mut self, now: Instant, params: Option<&RawJson>) {
         let id = params.and_then(|params| params.member("requestId"));
         let id = id.and_then(|id| Id::from_raw(id.as_str()).ok()).and_then(|id| id.as_u64());
-        if let Some(id) = id.filter(|id| self.asked.contains(&(*id, Asked::Listen))) {
+        if let Some(id) = id.filter(|id| self.is_listening(*id)) {
             self.asked.retain(|(asked, _)| *asked != id);
             self.stream_ended(now, id, None);
         }
@@ -359,6 +365,21 @@ impl<S: CallSink> UpstreamSession<S> {
         if let Some(uri) = params.and_then(|params| params.member_str("uri")) {
             self.out.event(UpstreamEvent::Updated { uri });
         }
+    }
+
+    /// Whether `id` is a listen stream of ours.
+    pub(super) fn is_listening(&self, id: u64) -> bool {
+        self.asked.contains(&(id, Asked::Listen))
+    }
+
+    /// A legacy server has given up the session, and with it what it was told in it: it is told again
+    /// in the next one.
+    pub(super) fn session_forgotten(&mut self) {
+        self.calls.forget_level();
+        self.asked.retain(|(_, asked)| !matches!(asked, Asked::Subscribe | Asked::Unsubscribe));
+        self.listening.subscribing.clear();
+        self.listening.asked.clear();
+        self.listening.lapsed.extend(std::mem::take(&mut self.listening.confirmed));
     }
 
     /// The connection ended.

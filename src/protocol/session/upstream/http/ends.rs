@@ -112,6 +112,10 @@ impl<S: CallSink> UpstreamSession<S> {
     /// so that its pool can rest before it tries again.
     fn unreachable(&mut self, now: Instant, id: u64, why: String) {
         let why = format!("the server could not be reached: {why}");
+        // Nobody waits for this one: it is tried again after a rest, and costs nobody the connection.
+        if self.is_listening(id) {
+            return self.answer_instead(now, id, Answer::Lost { written: false, why });
+        }
         let alone = self.http.as_ref().is_some_and(|http| {
             let mut requests =
                 http.live.values().filter(|live| matches!(live.what, What::Request(_)));

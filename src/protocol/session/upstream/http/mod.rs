@@ -94,6 +94,15 @@ enum What {
     Standalone,
 }
 
+impl What {
+    const fn request(self) -> Option<u64> {
+        match self {
+            Self::Request(id) => Some(id),
+            Self::Greeting | Self::Note | Self::Standalone => None,
+        }
+    }
+}
+
 /// What is needed to make a request again that the server never looked at.
 #[derive(Debug)]
 pub(super) enum Kept {
@@ -191,8 +200,9 @@ impl Http {
         headers.extend(more);
         self.add_session(&mut headers);
         let (tag, body) = (self.tag(), message.to_frame());
+        let request = live.what.request();
         self.live.insert(tag, live);
-        out.exchange(Exchange { tag, method: Method::POST, headers, body });
+        out.exchange(Exchange { tag, request, method: Method::POST, headers, body });
     }
 
     /// Opens a stream, or opens it again where its trail says.
@@ -205,9 +215,9 @@ impl Http {
         }
         live.since = None;
         live.streams = false;
-        let tag = self.tag();
+        let (tag, request) = (self.tag(), live.what.request());
         self.live.insert(tag, live);
-        out.exchange(Exchange { tag, method: Method::GET, headers, body: Bytes::new() });
+        out.exchange(Exchange { tag, request, method: Method::GET, headers, body: Bytes::new() });
     }
 
     /// Ends the exchange of a request, or its rest.
@@ -363,10 +373,12 @@ impl<S: CallSink> UpstreamSession<S> {
         for (tag, live) in &http.live {
             let open_until = live.since.and_then(|since| after(since, http.config.linger));
             let (Some(until), true) = (open_until, live.what != What::Standalone) else { continue };
-            let waiting = match live.what {
-                What::Request(id) => self.is_waiting(id),
-                What::Greeting | What::Note | What::Standalone => false,
-            };
+            let id = live.what.request();
+            // It stays open by itself.
+            if id.is_some_and(|id| self.is_listening(id)) {
+                continue;
+            }
+            let waiting = id.is_some_and(|id| self.is_waiting(id));
             if !waiting && until <= now {
                 over.push(*tag);
             } else if live.streams || !waiting {
@@ -396,7 +408,7 @@ impl<S: CallSink> UpstreamSession<S> {
         http.add_session(&mut headers);
         http.session = None;
         let tag = http.tag();
-        Some(Exchange { tag, method: Method::DELETE, headers, body: Bytes::new() })
+        Some(Exchange { tag, request: None, method: Method::DELETE, headers, body: Bytes::new() })
     }
 
     /// How long an answered request's stream may stay open.

@@ -32,10 +32,7 @@ impl<S: CallSink> UpstreamSession<S> {
             ExchangeNews::Frame(frame) => {
                 live.trail.heard();
                 // U-47: what comes on a request's answer belongs to that request.
-                self.inbound.about = match live.what {
-                    What::Request(id) => Some(id),
-                    What::Greeting | What::Note | What::Standalone => None,
-                };
+                self.inbound.about = live.what.request();
                 self.handle_frame(now, &frame);
                 self.inbound.about = None;
             }
@@ -62,7 +59,7 @@ impl<S: CallSink> UpstreamSession<S> {
                 if let (true, Some(http)) = (initialize, &mut self.http) {
                     http.session = headers.get(SESSION_ID).filter(|id| !id.is_empty()).cloned();
                 }
-                if let (true, Some(linger)) = (stream, self.linger()) {
+                if let (true, Some(linger)) = (stream && !self.is_listening(id), self.linger()) {
                     self.timers.set_earlier(Timer::Streams, after(now, linger));
                 }
             }
