@@ -100,6 +100,9 @@ pub(crate) enum HostMsg {
     End { said: Said, reply: oneshot::Sender<Result<(), Refusal>> },
     /// The timer: the session may have been idle for `http.session_idle`.
     IdleDue,
+    /// Hosts: others wait for a session and this one was used least; it ends if nothing of it is
+    /// open.
+    GiveWay,
     /// A request's task: its outcome.
     Finished { key: CallKey, outcome: Outcome },
     /// A request's task: progress or a log message, with the credit that lets it send the next.
@@ -218,6 +221,7 @@ impl Actor for Host {
                 let _ = reply.send(ended);
             }
             HostMsg::IdleDue => state.idle_due(now),
+            HostMsg::GiveWay => state.give_way(now),
             HostMsg::Finished { key, outcome } => {
                 state.requests.remove(&key);
                 state.note_view();

@@ -268,6 +268,10 @@ impl HostsState {
             }
             return;
         }
+        // Many hosts leave without a word: whoever tries again may find room.
+        if let Some(least) = self.handle.sessions.least_used() {
+            let _ = least.cast(HostMsg::GiveWay);
+        }
         let id = id_of(&post.incoming);
         let refusal = Refusal::too_many_sessions(post.said.or_headerless(), id, most);
         // Its host may have gone.

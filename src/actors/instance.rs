@@ -41,7 +41,9 @@ use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::session::upstream::{Call, ExchangeNews, ListKind};
 use crate::settings::{ServerDef, Settings};
 use crate::transport::clock;
-use crate::transport::http::client::Net;
+use crate::transport::http::client::{HttpClient, Net};
+use crate::transport::http::legacy_sse::LegacySse;
+use crate::transport::link::Link;
 use crate::transport::stdio::child::ExitReport;
 
 /// Which instance; numbers are given once in a daemon's life.
@@ -186,6 +188,18 @@ pub enum InstanceMsg {
         /// The relay's credit; given back when it has been handled.
         credit: OwnedSemaphorePermit,
     },
+    /// The event stream of HTTP+SSE is open, or will not be.
+    SseOpened {
+        /// What reached it.
+        client: HttpClient,
+        /// Its link and what tells its end, or why there is none.
+        outcome: Result<Box<(Link, LegacySse)>, String>,
+    },
+    /// The event stream of HTTP+SSE is at its end.
+    SseEnded {
+        /// Why.
+        why: String,
+    },
     /// The farewell to an HTTP session is over.
     SessionGone,
     /// The reader threw a frame away.
@@ -296,6 +310,8 @@ impl Actor for Instance {
                 state.exchange_news(now, tag, news);
                 drop(credit);
             }
+            InstanceMsg::SseOpened { client, outcome } => state.sse_opened(now, client, outcome),
+            InstanceMsg::SseEnded { why } => state.sse_ended(why),
             InstanceMsg::SessionGone => state.gone(None),
             InstanceMsg::LinkClosed { why } => state.link_closed(why),
             InstanceMsg::WriterEnded { why } => state.writer_ended(&why),

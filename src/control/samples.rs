@@ -166,6 +166,15 @@ fn config() -> t::ConfigAnswer {
             server: text("github"),
             namespace: text("github"),
             command: vec![text("npx"), text("-y"), text("@modelcontextprotocol/server-github")],
+            url: None,
+            transport: None,
+            headers: std::collections::BTreeMap::new(),
+            auth: [
+                (text("type"), text("env")),
+                (text("name"), text("GITHUB_TOKEN")),
+                (text("value"), text("***")),
+            ]
+            .into(),
             env: [(text("GITHUB_TOKEN"), text("${env:GITHUB_TOKEN}"))].into(),
             cwd: Some(text(".")),
             scope: text("project"),

@@ -418,8 +418,21 @@ pub struct ServerConfig {
     pub server: String,
     /// Its namespace.
     pub namespace: String,
-    /// Program and arguments.
+    /// Program and arguments; none for a remote server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// The address of a remote server; what stands in its query in clear is masked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Its transport, where it is not probed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+    /// Its headers; what is written in clear is masked where its name speaks of a secret.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// Its credential, `type` and members; secrets in clear are masked.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub auth: BTreeMap<String, String>,
     /// Its environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,

@@ -11,8 +11,8 @@ use crate::settings::defs::Applies;
 use crate::settings::layers::{InForce, Layer};
 use crate::settings::mistake::hint;
 use crate::settings::servers::preference_word;
-use crate::settings::value::duration_text;
-use crate::settings::{Loaded, Mistake, ServerDef};
+use crate::settings::value::{Secret, duration_text};
+use crate::settings::{AuthDef, Loaded, Mistake, ServerDef, references};
 
 /// The words that stand before a command line's `KEY=VALUE` in messages.
 const UNKNOWN: &str = "there is no setting or section";
@@ -62,6 +62,10 @@ impl ServerConfig {
             server: def.key.clone(),
             namespace: def.namespace.clone(),
             command: def.command.clone(),
+            url: def.url.as_deref().map(shown_url),
+            transport: def.transport.map(|transport| transport.as_str().to_owned()),
+            headers: shown_headers(&def.headers),
+            auth: def.auth.as_ref().map(shown_auth).unwrap_or_default(),
             env: def.env.clone(),
             cwd: def.cwd.clone(),
             scope: def.scope.as_str().to_owned(),
@@ -77,9 +81,49 @@ impl ServerConfig {
     }
 }
 
+/// A text that may be a secret: references as they were written, anything else masked.
+fn masked(text: &str) -> String {
+    Secret::from(text).to_string()
+}
+
+/// What the name of a header or of a parameter contains whose value is a secret.
+const TELLING: [&str; 7] = ["auth", "cookie", "key", "pass", "secret", "token", "sig"];
+
+fn speaks_of_a_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    TELLING.iter().any(|word| name.contains(word))
+}
+
+fn shown_headers(headers: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let shown = |(name, text): (&String, &String)| {
+        // `Bearer ${env:TOKEN}` shows nothing.
+        let by_reference = !references::references(text).is_empty();
+        let open = by_reference || !speaks_of_a_secret(name);
+        (name.clone(), if open { text.clone() } else { masked(text) })
+    };
+    headers.iter().map(shown).collect()
+}
+
+fn shown_url(url: &str) -> String {
+    let Some((before, query)) = url.split_once('?') else { return url.to_owned() };
+    let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, value)) if speaks_of_a_secret(name) => format!("{name}={}", masked(value)),
+        _ => pair.to_owned(),
+    });
+    format!("{before}?{}", pairs.collect::<Vec<_>>().join("&"))
+}
+
+fn shown_auth(auth: &AuthDef) -> BTreeMap<String, String> {
+    let members = auth.members().into_iter().flatten().map(|(name, text, secret)| {
+        (name.to_owned(), if secret { masked(text) } else { text.to_owned() })
+    });
+    std::iter::once(("type".to_owned(), auth.kind().to_owned())).chain(members).collect()
+}
+
 impl ConfigAnswer {
-    /// The configuration in force (D-07). Secrets stay the references they were written as; a value
-    /// that was written in clear is shown as it stands in the file, to the file's own user.
+    /// The configuration in force (D-07). Secrets stay the references they were written as. Of what
+    /// was written in clear, credentials are masked; a child's environment is shown as it stands in
+    /// the file, to the file's own user.
     pub fn of(loaded: &Loaded) -> Self {
         let settings: BTreeMap<_, _> = loaded
             .resolved
@@ -133,15 +177,25 @@ fn server_toml(text: &mut String, server: &ServerConfig) {
     let mut put = |name: &str, value: &dyn std::fmt::Display| {
         let _ = writeln!(text, "{name} = {value}");
     };
-    let list: Vec<_> = server.command.iter().map(|word| toml_string(word)).collect();
-    put("command", &format!("[{}]", list.join(", ")));
-    if !server.env.is_empty() {
-        let pairs: Vec<_> = server
-            .env
+    if server.url.is_none() {
+        let list: Vec<_> = server.command.iter().map(|word| toml_string(word)).collect();
+        put("command", &format!("[{}]", list.join(", ")));
+    }
+    for (name, value) in [("url", &server.url), ("transport", &server.transport)] {
+        if let Some(value) = value {
+            put(name, &toml_string(value));
+        }
+    }
+    for (name, table) in
+        [("headers", &server.headers), ("auth", &server.auth), ("env", &server.env)]
+    {
+        let pairs: Vec<_> = table
             .iter()
             .map(|(name, value)| format!("{} = {}", toml_key(name), toml_string(value)))
             .collect();
-        put("env", &format!("{{ {} }}", pairs.join(", ")));
+        if !pairs.is_empty() {
+            put(name, &format!("{{ {} }}", pairs.join(", ")));
+        }
     }
     put("namespace", &toml_string(&server.namespace));
     put("scope", &toml_string(&server.scope));
@@ -237,6 +291,11 @@ env = { "A.b" = "${env:B}" }
 protocol = "force-legacy"
 idleTimeout = "120s"
 prefix = ""
+[servers.docs]
+url = "https://docs.example/mcp?v=2"
+transport = "sse"
+headers = { X-Tenant = "acme", X-Api-Key = "k ${env:K}" }
+auth = { type = "basic", username = "me", password = "${file:/run/p}" }
 "#;
 
     #[test]
@@ -251,6 +310,28 @@ prefix = ""
         let second = load(&file, &shown.toml);
         assert_eq!(second.settings.servers, first.settings.servers);
         assert_eq!(ReloadAnswer::between(&first, &second), ReloadAnswer::default());
+    }
+
+    #[test]
+    fn secrets_in_clear_are_masked() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = r#"
+[servers.a]
+url = "https://a.example/mcp?api_key=hush&v=2&token=${env:T}"
+headers = { Authorization = "Bearer hush", X-Tenant = "acme" }
+[servers.b]
+url = "https://b.example/mcp"
+auth = { type = "query", name = "key", value = "hush" }
+"#;
+        let shown = ConfigAnswer::of(&load(&folder.path().join("c.toml"), text));
+        assert!(!format!("{shown:?}").contains("hush"), "{}", shown.toml);
+        for line in [
+            "url = \"https://a.example/mcp?api_key=***&v=2&token=${env:T}\"",
+            "headers = { Authorization = \"***\", X-Tenant = \"acme\" }",
+            "auth = { name = \"key\", type = \"query\", value = \"***\" }",
+        ] {
+            assert!(shown.toml.contains(line), "{}", shown.toml);
+        }
     }
 
     #[test]

@@ -483,7 +483,7 @@ pub const DEFS: &[Def] = &[
     ),
     live(
         "http.session_idle",
-        time(MINUTE, WEEK),
+        time(MS, WEEK),
         "A session over HTTP that asked for nothing and listened to nothing for this long ends.",
     ),
     live(

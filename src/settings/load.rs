@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::layers::{Layer, Resolved, Sources};
 use super::mistake::{Mistake, Place};
 use super::parse;
-use super::servers::{self, ServerDef, ServerDraft};
+use super::servers::{self, Scope, ServerDef, ServerDraft};
 use super::typed::Settings;
 
 /// A configuration in force, with where each part of it came from.
@@ -20,7 +20,8 @@ pub struct Loaded {
     pub server_places: Vec<Option<Place>>,
     /// The files that were read, weakest first.
     pub files: Vec<PathBuf>,
-    /// What was left out rather than refused: run-time values that no longer fit.
+    /// What is no mistake but worth a word: run-time values that no longer fit and were left out, and
+    /// what works otherwise than one might think.
     pub warnings: Vec<Mistake>,
 }
 
@@ -49,6 +50,7 @@ impl Settings {
         let resolved = Resolved::merge(&layers).map_err(|mistake| vec![mistake])?;
         check_together(&resolved).map_err(|mistake| vec![mistake])?;
         let (settings, server_places) = assemble(&resolved, drafts, program);
+        warnings.extend(sessions_that_are_calls(&settings, &server_places));
         Ok(Loaded { settings: Arc::new(settings), resolved, server_places, files, warnings })
     }
 
@@ -57,6 +59,24 @@ impl Settings {
     pub fn defaults(program: &Path) -> Result<Loaded, Vec<Mistake>> {
         Self::load(&Sources::default(), program)
     }
+}
+
+/// Modern hosts over HTTP have no session: for them, what is for a session is for one call
+/// (product.md 3).
+fn sessions_that_are_calls<'a>(
+    settings: &'a Settings,
+    places: &'a [Option<Place>],
+) -> impl Iterator<Item = Mistake> + 'a {
+    let served = settings.http.listen.is_some();
+    let servers = settings.servers.iter().zip(places).filter(move |_| served);
+    servers.filter(|(server, _)| server.scope == Scope::Session).filter_map(|(server, place)| {
+        let text = format!(
+            "server `{}` has the scope `session`, and hosts that speak the newest protocol revision \
+             over HTTP have none: each of their calls gets an instance of its own",
+            server.key
+        );
+        Some(Mistake { place: place.clone()?, text })
+    })
 }
 
 /// What may not be in force together, whoever said each.

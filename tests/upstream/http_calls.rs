@@ -371,16 +371,65 @@ async fn f20_answers_to_notifications() {
 /// again, and the call in between is told that nobody is there.
 #[tokio::test]
 async fn a_server_that_comes_back() {
-    let server = ScriptedHttp::start(answers::modern).await;
-    let addr = server.addr();
+    // Each answer on a connection of its own: on one that dies under a request nothing is known.
+    let once = |request: &Request| answers::modern(request).header("Connection", "close").cut();
+    let server = ScriptedHttp::start(once).await;
     let (_daemon, mut host) = front(&server, "").await;
     assert_eq!(text_of(&host.call("up_echo", json!({ "text": "a" })).await), "a");
-    drop(server);
+    let addr = crate::http::end(server).await;
     let answer = host.call("up_echo", json!({ "text": "b" })).await;
     assert!(failed(&answer), "{answer}");
     assert_eq!(reason(&answer), "unavailable", "{answer}");
     let _back = ScriptedHttp::start_at(addr, answers::modern).await;
     crate::eventually!(SOON, text_of(&host.call("up_echo", json!({ "text": "c" })).await) == "c");
+}
+
+/// Idle stop ends the session at the server, and the next call opens another.
+#[tokio::test]
+async fn an_idle_session_is_ended() {
+    let server = ScriptedHttp::start(|request| answers::legacy(request, "2025-11-25")).await;
+    let (_daemon, mut host) = front(&server, "---\nidle_timeout = \"200ms\"").await;
+    assert_eq!(text_of(&host.call("up_echo", json!({ "text": "a" })).await), "a");
+    let leave = server.nth_verb("DELETE", 1).await;
+    assert_eq!(leave.session().as_deref(), Some(answers::SESSION));
+    assert_eq!(text_of(&host.call("up_echo", json!({ "text": "b" })).await), "b");
+    assert_eq!(count(&server, "initialize"), 2);
+}
+
+/// U-42 over HTTP: changes of a modern server come on a stream of their own, which is opened again.
+#[tokio::test]
+async fn u42_changes_of_a_modern_server() {
+    let server = ScriptedHttp::start(|request| match request.method() {
+        Some("subscriptions/listen") => Reply::hand_over(),
+        _ => answers::modern(request),
+    })
+    .await;
+    let settings = "upstream.listen_reopen_delay = \"50ms\"";
+    let (_daemon, mut host) = front(&server, settings).await;
+    assert_eq!(text_of(&host.call("up_echo", json!({ "text": "a" })).await), "a");
+    for round in 0..2 {
+        let listen = server.taken().await;
+        let note = |method: &str, more: serde_json::Value| {
+            let id = listen.request.id();
+            let meta = json!({ "io.modelcontextprotocol/subscriptionId": id.to_string() });
+            let mut params = json!({ "_meta": meta });
+            for (key, value) in more.as_object().unwrap() {
+                params[key] = value.clone();
+            }
+            json!({ "jsonrpc": "2.0", "method": method, "params": params })
+        };
+        let agreed = listen.request.json()["params"]["notifications"].clone();
+        let acknowledged =
+            note("notifications/subscriptions/acknowledged", json!({ "notifications": agreed }));
+        listen.reply(Reply::sse().event(&acknowledged));
+        let lists = count(&server, "tools/list");
+        listen.event(&note("notifications/tools/list_changed", json!({})));
+        server.nth("tools/list", lists + 1).await;
+        if round == 0 {
+            listen.end();
+        }
+    }
+    server.check_frames();
 }
 
 /// The status names transport and address, and no query.

@@ -135,8 +135,7 @@ async fn f24_errors_are_told_and_leave_no_record() {
 #[tokio::test]
 async fn u11_an_address_where_nobody_listens() {
     let server = ScriptedHttp::start(answers::modern).await;
-    let addr = server.addr();
-    drop(server);
+    let addr = crate::http::end(server).await;
     let gone = ScriptedHttp::start(answers::modern).await;
     let more =
         format!("{BOTH}\n---\ntransport = \"http\"\n\n[servers.lost]\nurl = \"http://{addr}/mcp\"");

@@ -183,6 +183,7 @@ async fn h20_h27_requests_without_a_session_are_served() {
 async fn h10_a_refused_opening_has_no_session() {
     let daemon = one("http.max_sessions = 1");
     let first = http_host(&daemon, "2025-11-25").await;
+    let own = first.get().send().await;
     let host = http_stranger(&daemon).await;
     host.frames(|log| log.assume("2025-11-25"));
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -192,8 +193,12 @@ async fn h10_a_refused_opening_has_no_session() {
     assert_eq!((answer.status, answer.header("mcp-session-id")), (503, None));
     let text = answer.json().await["error"]["message"].to_string();
     assert!(text.contains("http.max_sessions"), "{text}");
-    first.delete().send().await;
-    eventually!(SOON, { host.post(&hello).send().await.status == 200 });
+    assert_eq!(host.post(&hello).send().await.header("retry-after"), Some("1"));
+    assert_eq!(status(&first).await, 200, "whoever listens does not give way");
+    // Many hosts leave without a word.
+    drop(own);
+    eventually!(SOON, host.post(&hello).send().await.status == 200);
+    assert_eq!(status(&first).await, 404);
 }
 
 /// H-28, F11: an array and its answers are one body each, or a stream where something comes before.
@@ -238,4 +243,37 @@ async fn h29_the_same_id_twice_in_flight() {
         tokio::join!(host.start_call(71, "up_sleep", json!({ "ms": 300 })), second);
     assert_eq!(second["error"]["code"], -32600);
     assert_eq!(text_of(&first.answer(71).await), "slept");
+}
+
+/// A session that asks for nothing and listens to nothing ends; one that listens does not.
+#[tokio::test]
+async fn h32_an_idle_session_ends() {
+    let daemon = one("http.session_idle = \"300ms\"");
+    let listening = http_host(&daemon, "2025-11-25").await;
+    let mut own = listening.get().send().await;
+    own.next_event().await.unwrap();
+    let idle = http_host(&daemon, "2025-11-25").await;
+    let hosts = async || daemon.http("GET", "/v1/status", None).await.json()["hosts"].clone();
+    eventually!(SOON, hosts().await.as_array().unwrap().len() == 1);
+    assert_eq!(status(&idle).await, 404);
+    assert_eq!(status(&listening).await, 200);
+}
+
+/// A daemon that ends lets open calls finish, and does not wait for streams that have no end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn h32_a_daemon_that_ends_waits_for_calls_alone() {
+    let mut daemon = one("host.drain = \"10s\"");
+    let host = http_host(&daemon, "2025-11-25").await;
+    let mut own = host.get().send().await;
+    own.next_event().await.unwrap();
+    let fake = daemon.fake("up");
+    let stopping = async {
+        eventually!(SOON, fake.transcript().with_method("tools/call").len() == 1);
+        tokio::task::block_in_place(|| daemon.stop())
+    };
+    let (mut answer, took) =
+        tokio::join!(host.start_call(71, "up_sleep", json!({ "ms": 600 })), stopping);
+    assert_eq!(text_of(&answer.answer(71).await), "slept");
+    own.expect_end().await;
+    assert!(took < Duration::from_secs(5), "{took:?}");
 }

@@ -11,6 +11,9 @@ use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::revision::Era;
 use crate::protocol::session::upstream::ListKind;
 use crate::settings::ServerDef;
+use crate::settings::servers::check_url;
+use crate::transport::http::address::shown;
+use crate::transport::http::net::is_this_machine;
 
 pub(super) async fn examine(context: &Context, server: Option<&str>) -> Result<RawJson, ApiError> {
     let mut findings = Vec::new();
@@ -31,6 +34,7 @@ pub(super) async fn examine(context: &Context, server: Option<&str>) -> Result<R
     }
     for def in &defs {
         findings.push(one_server(context, def).await);
+        findings.extend(in_clear(def));
     }
     Ok(RawJson::write(&DoctorAnswer { findings }))
 }
@@ -74,7 +78,8 @@ async fn one_server(context: &Context, def: &ServerDef) -> Finding {
             let spoken = protocol.iter().find(|status| status.server == def.key);
             let revision = spoken.and_then(|status| status.revision.clone());
             let revision = revision.map(|text| format!(", revision {text}")).unwrap_or_default();
-            Finding::ok(subject, format!("starts and lists {count} tools{revision}"))
+            let does = if def.is_remote() { "answers" } else { "starts" };
+            Finding::ok(subject, format!("{does} and lists {count} tools{revision}"))
         }
         Err(refused) => {
             let mend = match refused.reason {
@@ -85,6 +90,11 @@ async fn one_server(context: &Context, def: &ServerDef) -> Finding {
                     ),
                     None => "see `mcpx logs` for what it does meanwhile".to_owned(),
                 },
+                _ if def.is_remote() => format!(
+                    "see to its `url`, its `auth` and the network (settings proxy.* and tls.*); \
+                     then `mcpx restart {}`",
+                    def.key
+                ),
                 _ => format!(
                     "`mcpx logs {0}` shows what it wrote; after a change `mcpx restart {0}`",
                     def.key
@@ -92,5 +102,39 @@ async fn one_server(context: &Context, def: &ServerDef) -> Finding {
             };
             Finding::bad(Severity::Error, subject, refused.text, mend)
         }
+    }
+}
+
+/// A credential that everybody on the way can read.
+fn in_clear(def: &ServerDef) -> Option<Finding> {
+    let url = check_url(def.url.as_deref()?).ok()?;
+    let secret = def.auth.is_some() || !def.headers.is_empty();
+    if url.scheme_str() != Some("http") || !secret || is_this_machine(url.host()?) {
+        return None;
+    }
+    let text = format!("its credentials go to {} unencrypted", shown(&url));
+    let mend = "write its url with https:, or reach it through a tunnel on this machine";
+    Some(Finding::bad(Severity::Warning, format!("server {}", def.key), text, mend))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::settings::AuthDef;
+
+    #[test]
+    fn credentials_over_plain_http_are_noticed() {
+        let auth = Some(AuthDef::Bearer { token: "${T}".to_owned() });
+        let def = |url: &str, auth: &Option<AuthDef>| {
+            let (url, auth) = (Some(url.to_owned()), auth.clone());
+            ServerDef { url, auth, ..ServerDef::demo(Path::new("/bin/x")) }
+        };
+        assert!(in_clear(&def("http://a.example/mcp", &auth)).is_some());
+        for url in ["https://a.example/mcp", "http://localhost:3000/", "http://[::1]/", "${U}"] {
+            assert_eq!(in_clear(&def(url, &auth)), None, "{url}");
+        }
+        assert_eq!(in_clear(&def("http://a.example/mcp", &None)), None);
     }
 }

@@ -54,7 +54,12 @@ fn empty(status: StatusCode) -> HttpOut {
 }
 
 pub(super) fn refusal(refusal: Refusal) -> HttpOut {
-    json(refusal.status, refusal.body)
+    let Refusal { status, body } = refusal;
+    let mut out = json(status, body);
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        out.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    out
 }
 
 /// A request that is refused for what its session is, or is not.
@@ -82,9 +87,7 @@ pub(super) fn session_failed(id: Option<Id>) -> HttpOut {
 /// The daemon is about to end: another one may answer soon.
 pub(super) fn ending() -> HttpOut {
     let text = "mcpx is about to end; try again in a moment";
-    let mut out = refused(StatusCode::SERVICE_UNAVAILABLE, None, text);
-    out.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    out
+    refused(StatusCode::SERVICE_UNAVAILABLE, None, text)
 }
 
 pub(super) fn wrong_method(allowed: &'static str) -> HttpOut {

@@ -10,11 +10,12 @@ mod legacy;
 mod modern;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use http::{HeaderMap, Method};
 
 use super::dispatch::Context;
+use super::events::Event;
 use crate::protocol::http_rules::headers::SESSION_ID;
 use crate::protocol::http_rules::post::{self, Accepts, Posted, Said};
 use crate::protocol::jsonrpc::{Incoming, Message};
@@ -35,12 +36,20 @@ struct Endpoint {
     context: Arc<Context>,
     /// The last POST's number.
     posts: AtomicU64,
+    /// Said once, whoever it was.
+    warned_of_encoding: AtomicBool,
 }
 
 impl McpEndpoint {
     /// Answers with these handles.
     pub fn new(context: Arc<Context>) -> Self {
-        Self { inner: Arc::new(Endpoint { context, posts: AtomicU64::new(0) }) }
+        Self {
+            inner: Arc::new(Endpoint {
+                context,
+                posts: AtomicU64::new(0),
+                warned_of_encoding: AtomicBool::new(false),
+            }),
+        }
     }
 }
 
@@ -76,7 +85,13 @@ impl Endpoint {
         if !post::is_json(&headers) {
             return answer::wrong_kind();
         }
-        let posted = match post::read(&headers, &body) {
+        let (posted, mended) = post::read(&headers, &body);
+        if mended && !self.warned_of_encoding.swap(true, Ordering::Relaxed) {
+            let text =
+                "a host over HTTP sends text that is not UTF-8; bad bytes were replaced (F09)";
+            self.context.events.emit(Event::new("host.warning", text));
+        }
+        let posted = match posted {
             Ok(posted) => posted,
             Err(refusal) => return answer::refusal(refusal),
         };

@@ -33,9 +33,28 @@ impl Session {
         let (last_used, idle) = (clock::now(), Timer::new());
         Self { wire, id, sessions, entry: None, untold: None, last_used, idle }
     }
+
+    /// Its host uses it.
+    fn used(&mut self, now: Instant) {
+        self.last_used = now;
+        if let Some(entry) = &self.entry {
+            entry.touch();
+        }
+    }
 }
 
 impl HostState {
+    /// Ends, unless something of it is open; then it is not the next one to be asked.
+    pub(super) fn give_way(&mut self, now: Instant) {
+        let Wire::Http(http) = &mut self.wire else { return };
+        if http.wire.is_quiet() {
+            // Nothing is said of a header, so nothing is wrong with it.
+            let _ = self.end_session(now, &Said::Nothing);
+        } else {
+            http.used(now);
+        }
+    }
+
     /// A POST of a session over HTTP.
     pub(super) fn post(&mut self, now: Instant, post: PostIn) {
         let Wire::Http(http) = &mut self.wire else { return };
@@ -50,7 +69,7 @@ impl HostState {
             let _ = reply.send(PostOut::refused(refusal));
             return;
         }
-        http.last_used = now;
+        http.used(now);
         http.wire.take(id, accepts, reply);
         if agreed.is_none() {
             self.session.assume(revision);
@@ -81,7 +100,7 @@ impl HostState {
     ) -> Result<mpsc::Receiver<Bytes>, Refusal> {
         self.check_header(said)?;
         let Wire::Http(http) = &mut self.wire else { return Err(self.bad("it has no streams")) };
-        http.last_used = now;
+        http.used(now);
         http.wire.listen(now, last_seen).map_err(|why| self.bad(&why))
     }
 
@@ -100,7 +119,7 @@ impl HostState {
         let Wire::Http(http) = &mut self.wire else { return };
         http.idle.fired();
         if !http.wire.is_quiet() {
-            http.last_used = now;
+            http.used(now);
         }
         let due = http.last_used.checked_add(self.context.settings().sessions.idle);
         if due.is_some_and(|due| due <= now) {

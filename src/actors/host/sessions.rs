@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use dashmap::DashMap;
 use ractor::ActorRef;
@@ -52,24 +53,43 @@ impl SessionId {
 
 /// All sessions that can be found by their id. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Sessions(Arc<DashMap<SessionId, ActorRef<HostMsg>>>);
+pub(crate) struct Sessions {
+    all: Arc<DashMap<SessionId, Known>>,
+    /// Counts uses of all of them.
+    uses: Arc<AtomicU64>,
+}
+
+struct Known {
+    actor: ActorRef<HostMsg>,
+    /// The number of its last use.
+    used: Arc<AtomicU64>,
+}
 
 impl fmt::Debug for Sessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sessions({})", self.0.len())
+        write!(f, "Sessions({})", self.all.len())
     }
 }
 
 impl Sessions {
     /// The session with this id.
     pub(crate) fn find(&self, id: &str) -> Option<ActorRef<HostMsg>> {
-        self.0.get(id).map(|found| found.value().clone())
+        self.all.get(id).map(|found| found.actor.clone())
+    }
+
+    /// The session that was used least recently.
+    pub(crate) fn least_used(&self) -> Option<ActorRef<HostMsg>> {
+        let least = self.all.iter().min_by_key(|known| known.used.load(Ordering::Relaxed));
+        least.map(|known| known.actor.clone())
     }
 
     /// Lets a session be found until the entry falls.
     pub(super) fn enter(&self, id: SessionId, actor: ActorRef<HostMsg>) -> Entry {
-        self.0.insert(id.clone(), actor);
-        Entry { sessions: self.clone(), id }
+        let entry = Entry { sessions: self.clone(), id, used: Arc::default() };
+        entry.touch();
+        let known = Known { actor, used: Arc::clone(&entry.used) };
+        self.all.insert(entry.id.clone(), known);
+        entry
     }
 }
 
@@ -77,10 +97,19 @@ impl Sessions {
 pub(super) struct Entry {
     sessions: Sessions,
     id: SessionId,
+    used: Arc<AtomicU64>,
+}
+
+impl Entry {
+    /// The session is used now.
+    pub(super) fn touch(&self) {
+        let number = self.sessions.uses.fetch_add(1, Ordering::Relaxed);
+        self.used.store(number, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.sessions.0.remove(&self.id);
+        self.sessions.all.remove(&self.id);
     }
 }

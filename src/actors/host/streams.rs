@@ -320,3 +320,6 @@ fn reply(post: &mut Post, answer: Answer, session: Option<SessionId>) {
         let _ = reply.send(PostOut { answer: Ok(answer), session });
     }
 }
+
+#[cfg(test)]
+mod tests;

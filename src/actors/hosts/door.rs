@@ -170,7 +170,9 @@ impl DoorArgs {
             None
         } else {
             let (token, said) = token::find(http, &*self.around, &self.keys).await?;
-            said.into_iter().for_each(|text| self.warn(text));
+            if let Some(text) = said {
+                self.warn(text);
+            }
             Some(token)
         };
         let acceptance = Acceptance {
@@ -208,7 +210,7 @@ impl DoorArgs {
                     return self.stuck(why);
                 }
                 _ = stop.wait_for(|stopped| *stopped) => None,
-                changed = changes.changed() => changed.ok().map(|()| in_force(changes)),
+                known = changes.changed() => known.ok().map(|()| in_force(changes)),
             };
             let Some(now) = now.filter(|now| now.http.listen == http.listen) else { break };
             if now.http == http {

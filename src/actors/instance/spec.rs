@@ -110,6 +110,17 @@ enum Prepared {
     Client(ClientSpec),
 }
 
+/// The limits of an upstream's link.
+pub(super) fn link_limits(settings: &Settings) -> LinkLimits {
+    LinkLimits {
+        max_frame: settings.link.max_frame,
+        // A permit always finds room: a call and its cancellation, and what the session itself has
+        // to say.
+        write_queue: settings.link.write_queue.max(settings.pool.in_flight.saturating_mul(2)),
+        write_queue_bytes: settings.link.write_queue_bytes,
+    }
+}
+
 /// Whom a failed start concerns: what is looked for in the folder where it runs depends on whose
 /// folder that is.
 fn fault(error: &SpawnError, spec: &SpawnSpec) -> Fault {
@@ -156,13 +167,7 @@ async fn prepare(
         args: command,
         env,
         cwd: folder(def, project, cwd.as_deref(), around.home()),
-        link: LinkLimits {
-            max_frame: settings.link.max_frame,
-            // A permit always finds room: a call and its cancellation, and what the session itself
-            // has to say.
-            write_queue: settings.link.write_queue.max(settings.pool.in_flight.saturating_mul(2)),
-            write_queue_bytes: settings.link.write_queue_bytes,
-        },
+        link: link_limits(settings),
         stderr: RingLimits {
             lines: settings.process.stderr_lines,
             line_bytes: settings.process.stderr_line_bytes,

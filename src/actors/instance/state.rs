@@ -8,6 +8,7 @@ use bytes::Bytes;
 use ractor::{ActorRef, RpcReplyPort};
 
 use super::connect::{Connected, Reached};
+use super::http::Sse;
 use super::keeper::Keeper;
 use super::noise::NoiseGate;
 use super::reader::read;
@@ -30,7 +31,7 @@ use crate::protocol::session::upstream::{
 };
 use crate::protocol::session::{Closed, Limit};
 use crate::transport::clock;
-use crate::transport::link::LinkSender;
+use crate::transport::link::{Link, LinkSender};
 use crate::transport::stdio::child::{ExitReport, StopLadder};
 use crate::transport::stdio::ring::StderrRing;
 
@@ -54,14 +55,16 @@ pub struct InstanceState {
     link: Option<LinkSender>,
     /// Set where it is reached over HTTP.
     pub(super) remote: Option<Remote>,
-    tasks: Vec<TaskGuard>,
+    /// Set where it is reached over HTTP+SSE.
+    pub(super) sse: Option<Sse>,
+    pub(super) tasks: Vec<TaskGuard>,
     keeper: Option<Keeper>,
     stderr: Option<StderrRing>,
     exit: Option<ExitReport>,
     pub(super) heard: bool,
     ready: bool,
     stopping: Option<(EndKind, &'static str)>,
-    end: Option<End>,
+    pub(super) end: Option<End>,
     reported: bool,
     lists: HashMap<ListKind, Readings>,
     watching: Option<Watching>,
@@ -91,6 +94,7 @@ impl InstanceState {
             session: None,
             link: None,
             remote: None,
+            sse: None,
             tasks: vec![starting],
             keeper: None,
             stderr: None,
@@ -134,6 +138,19 @@ impl InstanceState {
         let ladder = StopLadder { drain: plumbing.drain, term: plumbing.term };
         let alive = &self.args.shop.alive;
         self.keeper = Some(Keeper::watch(process, drain, ladder, alive, self.me.clone()));
+        let silent_at = now + self.args.settings.process.spawn;
+        self.silence.set(&self.me, Some(silent_at), InstanceMsg::SilenceDue);
+        self.attach(now, link, gate, self.config());
+    }
+
+    /// There is a link: reads it, writes it, opens a session over it.
+    pub(super) fn attach(
+        &mut self,
+        now: Instant,
+        link: Link,
+        gate: NoiseGate,
+        config: UpstreamConfig,
+    ) {
         self.link = Some(link.sender);
         let reader = read(
             link.reader,
@@ -149,9 +166,7 @@ impl InstanceState {
             let why = writer.run().await;
             let _ = me.cast(InstanceMsg::WriterEnded { why });
         });
-        let silent_at = now + self.args.settings.process.spawn;
-        self.silence.set(&self.me, Some(silent_at), InstanceMsg::SilenceDue);
-        let mut session = UpstreamSession::new(self.config(), Arc::clone(&self.pending));
+        let mut session = UpstreamSession::new(config, Arc::clone(&self.pending));
         session.open(now);
         self.session = Some(session);
         self.run_outputs(now);
@@ -312,7 +327,8 @@ impl InstanceState {
         if let Some(record) = &settled.record
             && settings.upstream.era_cache
         {
-            shop.eras.record(def, record.clone());
+            let transport = self.transport();
+            shop.eras.record(def, EraRecord { transport, ..record.clone() });
         }
         // The catalog shows the server's own session.
         if key.lane == Lane::Shared {
@@ -384,7 +400,7 @@ impl InstanceState {
 
     fn open_failed(&mut self, error: &OpenError) {
         let kind = match error {
-            OpenError::TrySse(_) => return self.try_sse(error.to_string()),
+            OpenError::TrySse(_) => return self.try_sse(),
             // A session that could not be opened again.
             _ if self.ready => self.unwanted(),
             OpenError::RestartLegacy => EndKind::RestartLegacy,
@@ -437,6 +453,13 @@ impl InstanceState {
     }
 
     pub(super) fn link_closed(&mut self, why: String) {
+        if !self.sse_read() {
+            self.over(why);
+        }
+    }
+
+    /// The link is at its end.
+    pub(super) fn over(&mut self, why: String) {
         if self.end.is_some() {
             return;
         }
@@ -450,7 +473,8 @@ impl InstanceState {
     }
 
     pub(super) fn writer_ended(&mut self, why: &str) {
-        if self.end.is_some() {
+        // A stream over HTTP has no other end than the one that its reader comes to.
+        if self.end.is_some() || self.sse.is_some() {
             return;
         }
         // Answers may still be in the pipe: the reader comes to the end by itself where the process
@@ -533,6 +557,7 @@ impl InstanceState {
         self.unwatch();
         self.tasks.clear();
         self.link = None;
+        self.sse = None;
         let leaving = self.leave_remote();
         if self.keeper.take().is_none() && !leaving {
             self.gone(None);

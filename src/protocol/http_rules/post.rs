@@ -133,10 +133,19 @@ impl Said {
     }
 }
 
-/// Reads a POST's body in the light of its headers.
-pub fn read(headers: &HeaderMap, body: &Bytes) -> Result<Posted, Refusal> {
+/// Reads a POST's body in the light of its headers; and whether bad bytes in its text were replaced
+/// (F09).
+pub fn read(headers: &HeaderMap, body: &Bytes) -> (Result<Posted, Refusal>, bool) {
+    let (incoming, mended) = parse_noting(body);
+    (sort(headers, body, incoming), mended)
+}
+
+fn sort(
+    headers: &HeaderMap,
+    body: &Bytes,
+    incoming: Result<Incoming, Malformed>,
+) -> Result<Posted, Refusal> {
     let said = Said::of(headers);
-    let (incoming, _) = parse_noting(body);
     let incoming = incoming
         .map_err(|malformed| Refusal::bad(&said, malformed.id_in(body), &malformed.error()))?;
     match incoming {

@@ -129,7 +129,8 @@ impl NetSpec {
     }
 }
 
-fn is_this_machine(host: &str) -> bool {
+/// Whether a host is this machine, by its name or address alone.
+pub fn is_this_machine(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
     let named =
         host.eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost");

@@ -1,10 +1,12 @@
 //! Strangers over TCP, byte by byte.
 
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::transport::clock;
 
 /// A listener on a port of its own.
 struct Door {
@@ -17,7 +19,7 @@ fn strict() -> ListenLimits {
     let serve = ServeLimits {
         section: "http",
         head: Some(8192),
-        write: Some(Duration::from_secs(60)),
+        write: Some(Duration::from_mins(1)),
         ..limits().serve
     };
     ListenLimits { serve, ..limits() }
@@ -62,6 +64,10 @@ async fn rest(stream: &mut TcpStream) -> String {
     String::from_utf8(answer).unwrap()
 }
 
+fn since(before: Instant) -> Duration {
+    clock::now() - before
+}
+
 /// What comes until it holds `end`.
 async fn until(stream: &mut TcpStream, end: &str) -> String {
     let mut answer = String::new();
@@ -87,26 +93,26 @@ async fn a_quiet_stream_of_events_gives_signs_of_life() {
     ] {
         assert!(head.contains(&format!("\r\n{header}\r\n")), "{header} in {head}");
     }
-    let before = tokio::time::Instant::now();
+    let before = clock::now();
     assert_eq!(until(&mut stream, "\n\n\r\n").await, "3\r\n:\n\n\r\n");
     assert_eq!(until(&mut stream, "\n\n\r\n").await, "3\r\n:\n\n\r\n");
-    assert_eq!(before.elapsed().as_secs(), 30);
+    assert_eq!(since(before).as_secs(), 30);
     drop(stream);
     assert_eq!(door.told.recv().await, Some("ended"), "noticed without anything being sent");
-    assert!(before.elapsed().as_secs() < 45);
+    assert!(since(before).as_secs() < 45);
 }
 
 /// F27: whatever the handler is at.
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_goes_away_is_noticed_at_once() {
     let mut door = door(strict()).await;
-    let before = tokio::time::Instant::now();
+    let before = clock::now();
     let body = "POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc";
     let stream = door.sent(body).await;
     assert_eq!(door.told.recv().await, Some("begun"));
     drop(stream);
     assert_eq!(door.told.recv().await, Some("given up"));
-    assert_eq!(before.elapsed(), Duration::ZERO);
+    assert_eq!(since(before), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,7 +220,7 @@ async fn what_comes_too_slowly_is_told_so_and_holds_up_nobody() {
 async fn a_head_that_trickles_in_is_too_slow() {
     let door = door(strict()).await;
     let mut stream = door.connect().await;
-    let before = tokio::time::Instant::now();
+    let before = clock::now();
     for byte in b"GET /echo HTTP/1.1\r\nHost: x\r\nX: and so on for a while" {
         if stream.write_all(&[*byte]).await.is_err() {
             break;
@@ -223,7 +229,7 @@ async fn a_head_that_trickles_in_is_too_slow() {
     }
     let answer = rest(&mut stream).await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
-    assert!(before.elapsed() < Duration::from_secs(20));
+    assert!(since(before) < Duration::from_secs(20));
 }
 
 #[tokio::test]
