@@ -3,6 +3,7 @@
 mod calls;
 mod marks;
 mod opening;
+mod random;
 mod streams;
 
 use ::http::{HeaderName, Method as HttpMethod, StatusCode};
