@@ -19,6 +19,7 @@ mod http_calls;
 mod http_marks;
 mod http_mcpx;
 mod http_probe;
+mod http_remote;
 mod http_sse;
 mod identity;
 mod limits;
