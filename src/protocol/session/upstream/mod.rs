@@ -221,6 +221,9 @@ impl<S: CallSink> UpstreamSession<S> {
         self.timers.clear_all();
         self.asked.clear();
         self.calls.held.clear();
+        if let Some(http) = &mut self.http {
+            http.end();
+        }
         self.listening_ended();
         self.lists_ended(&why);
         self.phase = Phase::Ended(why);

@@ -4,6 +4,7 @@ mod calls;
 mod listen;
 mod marks;
 mod opening;
+mod random;
 mod streams;
 
 use ::http::{HeaderName, Method as HttpMethod, StatusCode};
