@@ -8,15 +8,16 @@
 //!
 //! The pages disagree on how a server ends a stream: by the response to the request (subscriptions
 //! page) or by a cancellation that names it (cancellation page). Both are taken (U-43), and it is
-//! opened again after `upstream.listen_reopen_delay`. What changed meanwhile nobody has told: the
-//! lists are read again, and each resource counts as updated.
+//! opened again after `upstream.listen_reopen_delay`, later where it tells nothing time and again.
+//! What changed meanwhile nobody has told: the lists are read again, and each resource counts as
+//! updated.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::{Asked, UpstreamEvent, UpstreamSession, refusal};
 use crate::protocol::edge;
-use crate::protocol::jsonrpc::{Code, Id, Method, Object, RawJson, RpcError};
+use crate::protocol::jsonrpc::{Code, Id, Method, Notification, Object, RawJson, RpcError};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::listen::{ListenFilter, subscription_id};
 use crate::protocol::session::pending::CallSink;
@@ -24,8 +25,9 @@ use crate::protocol::session::timers::{Timer, after};
 use crate::protocol::session::upstream::ListKind;
 
 const LISTEN: &str = "subscriptions/listen";
+pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-/// The rest between tries of a stream that is refused doubles this often at most.
+/// The rest between tries that bring nothing doubles this often at most.
 const MOST_DOUBLINGS: u32 = 6;
 
 /// See the module.
@@ -43,8 +45,10 @@ pub(super) struct Listening {
     replaced: Option<Stream>,
     /// A stream has ended that was not replaced: what happened since then is not known.
     gap: bool,
-    /// Tries in a row that came to nothing.
-    refusals: u32,
+    /// Streams in a row that told nothing: refused, or ended without a word.
+    silent: u32,
+    /// It was said once that the server refuses them.
+    refusal_told: bool,
     /// Requests about single resources under way, to a legacy server.
     subscribing: Vec<(u64, String)>,
     /// Resources that a legacy server was asked for.
@@ -230,11 +234,16 @@ impl<S: CallSink> UpstreamSession<S> {
 
     /// Whether a notification may pass: what is tagged must name a stream that is open, which the
     /// stdio page asks for (U-42). What is not tagged belongs to no stream.
-    pub(super) fn is_of_open_stream(&self, params: Option<&RawJson>) -> bool {
-        subscription_id(params).is_none_or(|id| self.listening.is_open(&id))
+    pub(super) fn is_of_open_stream(&mut self, note: &Notification) -> bool {
+        let Some(id) = subscription_id(note.params.as_ref()) else { return true };
+        let open = self.listening.is_open(&id);
+        if open && note.method.as_str() != ACKNOWLEDGED {
+            self.listening.silent = 0;
+        }
+        open
     }
 
-    /// `notifications/subscriptions/acknowledged`.
+    /// [`ACKNOWLEDGED`].
     pub(super) fn listen_acknowledged(&mut self, now: Instant, params: Option<&RawJson>) {
         let id = subscription_id(params);
         let listening = &mut self.listening;
@@ -244,7 +253,7 @@ impl<S: CallSink> UpstreamSession<S> {
             return;
         }
         stream.acknowledged = true;
-        listening.refusals = 0;
+        listening.refusal_told = false;
         let asked = stream.asked.clone();
         let agreed = params.and_then(|params| params.member("notifications"));
         let agreed = agreed.as_ref().map(ListenFilter::read).unwrap_or_default();
@@ -319,6 +328,7 @@ impl<S: CallSink> UpstreamSession<S> {
         let Some(stream) = listening.stream.take_if(|stream| stream.id == id) else { return };
         if stream.acknowledged {
             listening.gap = true;
+            listening.silent += 1;
             return self.reopen_later(now);
         }
         if let Some(error) = error {
@@ -330,7 +340,7 @@ impl<S: CallSink> UpstreamSession<S> {
             return;
         }
         self.listening.gap = true;
-        self.listening.refusals += 1;
+        self.listening.silent += 1;
         let never = error.is_some_and(|error| error.code == Code::MethodNotFound.number());
         if !never {
             self.reopen_later(now);
@@ -338,7 +348,7 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     fn stream_refused(&mut self, stream: &Stream, error: &RpcError) {
-        if self.listening.refusals == 0 {
+        if !std::mem::replace(&mut self.listening.refusal_told, true) {
             self.out.warn(format!("the server refuses {LISTEN}: {:.200}", refusal(error)));
         }
         let new = stream.asked.uris.difference(&self.listening.confirmed);
@@ -348,7 +358,7 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     fn reopen_later(&mut self, now: Instant) {
-        let doublings = self.listening.refusals.saturating_sub(1).min(MOST_DOUBLINGS);
+        let doublings = self.listening.silent.saturating_sub(1).min(MOST_DOUBLINGS);
         let rest = self.config.timings.listen_reopen.saturating_mul(1 << doublings);
         self.timers.set(Timer::ListenReopen, after(now, rest));
     }

@@ -244,10 +244,19 @@ fn u43_refusals() {
         busy.at(300);
         busy.last_id("subscriptions/listen")
     };
+    // A server that agrees and ends it at once is no better; one that has told something is.
     busy.agrees(id);
     busy.answers(id, r#"{"resultType":"complete"}"#);
+    busy.at(320);
     busy.new_frames();
-    busy.at(302);
+    busy.at(400);
+    let id = busy.last_id("subscriptions/listen");
+    assert_eq!(busy.new_frames(), ["subscriptions/listen"]);
+    busy.agrees(id);
+    busy.says_about(id, UPDATED, json!({ "uri": "a:1" }));
+    busy.answers(id, r#"{"resultType":"complete"}"#);
+    busy.new_frames();
+    busy.at(402);
     assert!(busy.new_frames().contains(&"subscriptions/listen".to_owned()));
 }
 

@@ -1,6 +1,7 @@
 //! The session over HTTP against scripted exchanges.
 
 mod calls;
+mod listen;
 mod marks;
 mod opening;
 mod streams;
