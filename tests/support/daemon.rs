@@ -129,11 +129,11 @@ impl Daemon {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.log_path()).unwrap();
         let mut command = self.command(&["daemon"]);
         if let Some((program, args)) = wrapper.split_first() {
-            let mut wrapped = Command::new(program);
-            wrapped.args(args).arg(command.get_program()).args(command.get_args());
-            wrapped.env_clear().current_dir(self.path("project"));
-            wrapped.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
-            command = wrapped;
+            let mut around = Command::new(program);
+            around.args(args).arg(command.get_program()).args(command.get_args());
+            around.env_clear().current_dir(self.path("project"));
+            around.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
+            command = around;
         }
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         let mut child = command.spawn().unwrap();
