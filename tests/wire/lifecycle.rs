@@ -19,7 +19,7 @@ crate::for_revisions! { all_real;
         let daemon = one("");
         let mut host = host(&daemon, revision).await;
         let tools = host.list_tools().await;
-        let core = ["mcpx_namespaces", "mcpx_call", "mcpx_status"];
+        let core = ["mcpx_namespaces", "mcpx_call", "mcpx_read", "mcpx_resources", "mcpx_status"];
         assert_eq!(crate::setup::names(&tools), core);
         assert_eq!(text_of(&call(&mut host, "up", "echo", json!({ "text": "hello" })).await), "hello");
     }

@@ -7,6 +7,7 @@ use super::resources::view;
 use super::{Context, Request, prompts, resources};
 use crate::actors::upstreams::CallWant;
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
+use crate::protocol::model::answers::no_completion;
 use crate::protocol::session::Outcome;
 
 pub(super) async fn complete(context: &Context, request: Request) -> Outcome {
@@ -37,7 +38,7 @@ pub(super) async fn complete(context: &Context, request: Request) -> Outcome {
     };
     // Of one that completes nothing, nothing is to be suggested: mcpx declares completions for all.
     if server.lacks("completions") {
-        return Ok(nothing());
+        return Ok(no_completion());
     }
     let mut params = Object::read_or_empty(Some(&request.params));
     params.set("ref", reference.write());
@@ -51,14 +52,10 @@ pub(super) async fn complete(context: &Context, request: Request) -> Outcome {
         repeatable: true,
     };
     match ask(context, &format!("a completion by server `{key}`"), want).await {
-        Ok(Err(error)) if error.code == Code::MethodNotFound.number() => Ok(nothing()),
+        Ok(Err(error)) if error.code == Code::MethodNotFound.number() => Ok(no_completion()),
         Ok(outcome) => outcome,
         Err(told) => Err(told.as_error()),
     }
-}
-
-fn nothing() -> RawJson {
-    RawJson::write(&serde_json::json!({ "completion": { "values": [] } }))
 }
 
 fn malformed(text: &str) -> RpcError {

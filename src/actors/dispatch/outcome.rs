@@ -3,7 +3,7 @@
 use super::Context;
 use crate::actors::upstreams::{CallWant, Reason, Refused};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
-use crate::protocol::model::tool_result;
+use crate::protocol::model::{answers, tool_result};
 use crate::protocol::session::{Answer, Outcome};
 
 /// Why there is no answer of the upstream's own, in words and as a reason.
@@ -29,13 +29,8 @@ impl Told {
 
     /// The answer to any other request.
     pub(crate) fn as_error(&self) -> RpcError {
-        refused_error(self.reason.as_str(), &self.text)
+        answers::refused(self.reason.as_str(), &self.text)
     }
-}
-
-fn refused_error(reason: &str, text: &str) -> RpcError {
-    let data = RawJson::write(&serde_json::json!({ "reason": reason }));
-    RpcError::new(Code::InternalError, text).with_data(data)
 }
 
 /// Asks an upstream something that is no call of a tool; `what` names it in texts.
@@ -46,7 +41,7 @@ pub(crate) async fn ask(context: &Context, what: &str, want: CallWant) -> Result
                 "the answer of {what} has {bytes} bytes, more than the {limit} that mcpx accepts \
                  (setting link.max_frame); it was thrown away"
             );
-            Ok(Err(refused_error("too_large", &text)))
+            Ok(Err(answers::refused("too_large", text)))
         }
         answered => answer_outcome(what, answered),
     }

@@ -8,7 +8,7 @@ use crate::actors::catalog::{Missing, OffersView, Target};
 use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{CallWant, Caller};
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
-use crate::protocol::model::links;
+use crate::protocol::model::{answers, links};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::ListKind;
 
@@ -49,7 +49,7 @@ pub(crate) async fn read_address(context: &Context, wanted: Wanted<'_>) -> Resul
     };
     if target.server.lacks(ListKind::Resources.capability()) {
         let text = format!("server `{}` has no resources", target.server.def.namespace);
-        return Ok(Err(not_found(address, text)));
+        return Ok(Err(answers::no_resource(address, text)));
     }
     let mut upstream = Object::read_or_empty(Some(params));
     upstream.set("uri", RawJson::write(&target.uri));
@@ -75,7 +75,7 @@ pub(crate) async fn read_address(context: &Context, wanted: Wanted<'_>) -> Resul
             Ok(links::in_contents(&result, &renamed).unwrap_or(result))
         }
         Err(error) if error.code == Code::ResourceNotFound.number() => {
-            Err(not_found(address, error.message))
+            Err(answers::no_resource(address, error.message))
         }
         Err(error) => Err(error),
     })
@@ -104,17 +104,9 @@ pub(super) fn view(context: &Context) -> Arc<OffersView> {
 /// not found is said with the address; what is ambiguous is not missing.
 pub(super) fn missing_error(address: &str, missing: &Missing) -> RpcError {
     match missing {
-        Missing::Ambiguous { those, .. } => {
-            let data = RawJson::write(&serde_json::json!({ "candidates": those }));
-            RpcError::new(Code::InvalidParams, missing.to_string()).with_data(data)
-        }
+        Missing::Ambiguous { those, .. } => answers::ambiguous(those, missing.to_string()),
         Missing::NotOurs(_) | Missing::NoNamespace(_) | Missing::UnknownNamespace { .. } => {
-            not_found(address, missing.to_string())
+            answers::no_resource(address, missing.to_string())
         }
     }
-}
-
-fn not_found(address: &str, text: String) -> RpcError {
-    let data = RawJson::write(&serde_json::json!({ "uri": address }));
-    RpcError::new(Code::ResourceNotFound, text).with_data(data)
 }

@@ -8,6 +8,7 @@ use super::outcome::Told;
 use super::resources::{find, missing_error};
 use super::{Context, Request};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
+use crate::protocol::model::answers;
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::ListKind;
 
@@ -48,9 +49,6 @@ fn address(request: &Request) -> Result<String, RpcError> {
 }
 
 /// With the address that the host knows, where the server gave nothing itself.
-fn about(address: &str, mut error: RpcError) -> RpcError {
-    if error.data.is_none() {
-        error.data = Some(RawJson::write(&serde_json::json!({ "uri": address })));
-    }
-    error
+fn about(address: &str, error: RpcError) -> RpcError {
+    if error.data.is_some() { error } else { answers::at_address(address, error) }
 }

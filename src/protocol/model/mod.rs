@@ -1,5 +1,6 @@
 //! Typed views, in newest shape, of what mcpx itself writes or decides on. Unknown keys are kept.
 
+pub mod answers;
 pub mod implementation;
 pub mod links;
 pub mod logging;

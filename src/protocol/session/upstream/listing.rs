@@ -295,7 +295,7 @@ impl<S: CallSink> UpstreamSession<S> {
                 self.list_over(now, kind, reading);
             }
         }
-        self.await_lists();
+        self.arm_lists();
     }
 
     /// The list took too long.
@@ -317,7 +317,7 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     /// Arms the timer for the reading that ends first, if there is one.
-    fn await_lists(&mut self) {
+    fn arm_lists(&mut self) {
         let readings = self.lists.0.iter().filter_map(|list| list.reading.as_ref());
         self.timers.set(Timer::List, readings.filter_map(|reading| reading.ends_at).min());
     }
@@ -329,7 +329,7 @@ impl<S: CallSink> UpstreamSession<S> {
         reading: Reading,
         incomplete: Option<String>,
     ) {
-        self.await_lists();
+        self.arm_lists();
         self.remark(kind, &reading);
         let read = match incomplete {
             Some(why) if reading.pages == 0 => {
