@@ -55,6 +55,14 @@ impl Subs {
         }
     }
 
+    /// The supervisor of hosts begins anew: those of an incarnation before it ended with it.
+    pub(crate) fn no_hosts(&self) {
+        let hosts: Vec<HostId> = self.lock().hosts.keys().copied().collect();
+        for host in hosts {
+            self.host_left(host);
+        }
+    }
+
     /// A host connection ended, and with it what it subscribed to.
     pub fn host_left(&self, host: HostId) {
         let mut table = self.lock();

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use super::{Asked, UpstreamEvent, UpstreamSession, refusal};
 use crate::protocol::edge;
-use crate::protocol::jsonrpc::{Code, Id, Method, Notification, Object, RawJson, RpcError};
+use crate::protocol::jsonrpc::{Code, Method, Notification, Object, RawJson, RpcError};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::listen::{ListenFilter, subscription_id};
 use crate::protocol::session::pending::CallSink;
@@ -95,11 +95,13 @@ impl Listening {
     }
 
     fn is_open(&self, id: &RawJson) -> bool {
-        [&self.stream, &self.replaced]
-            .into_iter()
-            .flatten()
-            .any(|stream| stream.id.to_string() == id.as_str())
+        [&self.stream, &self.replaced].into_iter().flatten().any(|stream| names(id, stream.id))
     }
+}
+
+/// Whether an id of the peer's writing means ours; some write every id as a string (F13).
+fn names(id: &RawJson, ours: u64) -> bool {
+    id.as_str().trim_matches('"') == ours.to_string()
 }
 
 impl<S: CallSink> UpstreamSession<S> {
@@ -248,7 +250,7 @@ impl<S: CallSink> UpstreamSession<S> {
         let id = subscription_id(params);
         let listening = &mut self.listening;
         let Some(stream) = &mut listening.stream else { return };
-        let named = id.is_none_or(|id| id.as_str() == stream.id.to_string());
+        let named = id.is_none_or(|id| names(&id, stream.id));
         if stream.acknowledged || !named {
             return;
         }
@@ -305,9 +307,10 @@ impl<S: CallSink> UpstreamSession<S> {
 
     /// `notifications/cancelled`: the other way in which a server ends a stream.
     pub(super) fn listen_cancelled(&mut self, now: Instant, params: Option<&RawJson>) {
-        let id = params.and_then(|params| params.member("requestId"));
-        let id = id.and_then(|id| Id::from_raw(id.as_str()).ok()).and_then(|id| id.as_u64());
-        if let Some(id) = id.filter(|id| self.is_listening(*id)) {
+        let named = params.and_then(|params| params.member("requestId"));
+        let own = self.asked.iter().filter(|(_, asked)| *asked == Asked::Listen);
+        let id = named.and_then(|named| own.map(|(id, _)| *id).find(|id| names(&named, *id)));
+        if let Some(id) = id {
             self.asked.retain(|(asked, _)| *asked != id);
             self.stream_ended(now, id, None);
         }
