@@ -31,10 +31,10 @@ pub fn describe(version: &str) -> Json {
             (name.to_owned(), schema)
         })
         .collect();
-    schemas.insert(
-        "CallToolResult".to_owned(),
-        json!({"type": "object", "description": "The result as the server sent it."}),
-    );
+    for carried in samples::CARRIED {
+        let schema = json!({"type": "object", "description": "The result as the server sent it."});
+        schemas.insert(carried.to_owned(), schema);
+    }
     json!({
         "openapi": "3.1.0",
         "info": {

@@ -15,6 +15,14 @@ pub enum OpName {
     Reload,
     /// The catalog.
     Tools,
+    /// The resources of the catalog.
+    Resources,
+    /// One resource is read.
+    Read,
+    /// The prompts of the catalog.
+    Prompts,
+    /// One prompt is filled in.
+    Prompt,
     /// One tool is called.
     Call,
     /// The same, for callers who want the error flag beside the result.
@@ -178,6 +186,12 @@ const fn follow(doc: &'static str) -> Param {
     Param { name: "follow", kind: ParamKind::Switch, place: Place::Query, required: false, doc }
 }
 
+/// Of every list of what servers offer.
+const LIST_PARAMS: &[Param] = &[
+    text("namespace", Place::Query, false, "Only what this namespace offers."),
+    text("project", Place::Query, false, "The project folder for which servers are started."),
+];
+
 const CALL_PARAMS: &[Param] = &[
     text("namespace", Place::Body, true, "The namespace of the server."),
     text("tool", Place::Body, true, "The tool, by the server's own name for it."),
@@ -273,21 +287,81 @@ pub const OPS: &[Op] = &[
         command: Some(&["tools"]),
         verb: Verb::Get,
         route: "/v1/tools",
-        params: &[
-            text("namespace", Place::Query, false, "Only the tools of this namespace."),
-            text(
-                "project",
-                Place::Query,
-                false,
-                "The project folder for which servers are started.",
-            ),
-        ],
+        params: LIST_PARAMS,
         effect: PROBE,
         title: "List tools",
         summary: "Lists the tools of all servers, or of one, with their schemas. A server that \
                   was never listed is started for it.",
         needs: Needs::Start,
         answer: "ToolsAnswer",
+    },
+    Op {
+        name: OpName::Resources,
+        id: "resources",
+        command: Some(&["resources"]),
+        verb: Verb::Get,
+        route: "/v1/resources",
+        params: LIST_PARAMS,
+        effect: PROBE,
+        title: "List resources",
+        summary: "Lists the resources and resource templates of all servers, or of one, with the \
+                  addresses to read them by. A server that was never listed is started for it.",
+        needs: Needs::Start,
+        answer: "ResourcesAnswer",
+    },
+    Op {
+        name: OpName::Read,
+        id: "read",
+        command: Some(&["read"]),
+        verb: Verb::Post,
+        route: "/v1/read",
+        params: &[
+            text("uri", Place::Body, true, "Its address, as `resources` gives it."),
+            text("project", Place::Body, false, "The project folder on whose behalf it is read."),
+        ],
+        effect: PROBE,
+        title: "Read a resource",
+        summary: "Reads one resource and gives its contents as the server sent them.",
+        needs: Needs::Start,
+        answer: "ReadResourceResult",
+    },
+    Op {
+        name: OpName::Prompts,
+        id: "prompts",
+        command: Some(&["prompts"]),
+        verb: Verb::Get,
+        route: "/v1/prompts",
+        params: LIST_PARAMS,
+        effect: PROBE,
+        title: "List prompts",
+        summary: "Lists the prompts of all servers, or of one, with their arguments. A server that \
+                  was never listed is started for it.",
+        needs: Needs::Start,
+        answer: "PromptsAnswer",
+    },
+    Op {
+        name: OpName::Prompt,
+        id: "prompt",
+        command: Some(&["prompt"]),
+        verb: Verb::Post,
+        route: "/v1/prompt",
+        params: &[
+            text("namespace", Place::Body, true, "The namespace of the server."),
+            text("prompt", Place::Body, true, "The prompt, by the server's own name for it."),
+            Param {
+                name: "arguments",
+                kind: ParamKind::Object,
+                place: Place::Body,
+                required: false,
+                doc: "The prompt's arguments, all of them texts.",
+            },
+            text("project", Place::Body, false, "The project folder on whose behalf it is asked."),
+        ],
+        effect: PROBE,
+        title: "Fill in a prompt",
+        summary: "Has a server fill in one of its prompts and gives the messages as it sent them.",
+        needs: Needs::Start,
+        answer: "GetPromptResult",
     },
     Op {
         name: OpName::Call,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::ops::{Op, OpName, Param, ParamKind, Place};
 use super::route::{self, HttpParts};
-use super::types::{ApiError, CallRequest, FailureCode};
+use super::types::{ApiError, CallRequest, FailureCode, PromptRequest};
 use crate::protocol::jsonrpc::{Object, RawJson};
 
 /// An op to be executed.
@@ -39,6 +39,29 @@ pub enum OpCall {
         /// The project folder for which servers are started.
         project: Option<String>,
     },
+    /// See [`OpName::Resources`].
+    Resources {
+        /// Only this one.
+        namespace: Option<String>,
+        /// The project folder for which servers are started.
+        project: Option<String>,
+    },
+    /// See [`OpName::Read`].
+    Read {
+        /// The address.
+        uri: String,
+        /// The project folder on whose behalf it is read.
+        project: Option<String>,
+    },
+    /// See [`OpName::Prompts`].
+    Prompts {
+        /// Only this one.
+        namespace: Option<String>,
+        /// The project folder for which servers are started.
+        project: Option<String>,
+    },
+    /// See [`OpName::Prompt`].
+    Prompt(PromptRequest),
     /// See [`OpName::Call`].
     Call(CallRequest),
     /// See [`OpName::Ask`].
@@ -99,6 +122,10 @@ impl OpCall {
             Self::Start { .. } => OpName::Start,
             Self::Reload => OpName::Reload,
             Self::Tools { .. } => OpName::Tools,
+            Self::Resources { .. } => OpName::Resources,
+            Self::Read { .. } => OpName::Read,
+            Self::Prompts { .. } => OpName::Prompts,
+            Self::Prompt(_) => OpName::Prompt,
             Self::Call(_) => OpName::Call,
             Self::Ask(_) => OpName::Ask,
             Self::Logs { .. } => OpName::Logs,
@@ -174,6 +201,23 @@ impl OpCall {
             OpName::Tools => {
                 Self::Tools { namespace: values.text("namespace"), project: values.text("project") }
             }
+            OpName::Resources => Self::Resources {
+                namespace: values.text("namespace"),
+                project: values.text("project"),
+            },
+            OpName::Read => {
+                Self::Read { uri: values.needed("uri"), project: values.text("project") }
+            }
+            OpName::Prompts => Self::Prompts {
+                namespace: values.text("namespace"),
+                project: values.text("project"),
+            },
+            OpName::Prompt => Self::Prompt(PromptRequest {
+                namespace: values.needed("namespace"),
+                prompt: values.needed("prompt"),
+                arguments: values.raw("arguments").cloned(),
+                project: values.text("project"),
+            }),
             OpName::Call => Self::Call(values.call()),
             OpName::Ask => Self::Ask(values.call()),
             OpName::Logs => Self::Logs {
@@ -212,9 +256,21 @@ impl OpCall {
             Self::Restart { server } | Self::Stop { server } | Self::Start { server } => {
                 put("server", Some(RawJson::write(server)));
             }
-            Self::Tools { namespace, project } => {
+            Self::Tools { namespace, project }
+            | Self::Resources { namespace, project }
+            | Self::Prompts { namespace, project } => {
                 put("namespace", text(namespace));
                 put("project", text(project));
+            }
+            Self::Read { uri, project } => {
+                put("uri", Some(RawJson::write(uri)));
+                put("project", text(project));
+            }
+            Self::Prompt(wanted) => {
+                put("namespace", Some(RawJson::write(&wanted.namespace)));
+                put("prompt", Some(RawJson::write(&wanted.prompt)));
+                put("arguments", wanted.arguments.clone());
+                put("project", text(&wanted.project));
             }
             Self::Call(call) | Self::Ask(call) => {
                 put("namespace", Some(RawJson::write(&call.namespace)));
@@ -424,6 +480,15 @@ mod tests {
             OpCall::Start { server: "x?y#z".to_owned() },
             OpCall::Reload,
             OpCall::Tools { namespace: server(), project: server() },
+            OpCall::Resources { namespace: server(), project: server() },
+            OpCall::Read { uri: "mcpx://n/a:b?c#d".to_owned(), project: server() },
+            OpCall::Prompts { namespace: server(), project: server() },
+            OpCall::Prompt(PromptRequest {
+                namespace: "n".to_owned(),
+                prompt: "p".to_owned(),
+                arguments: call.arguments.clone(),
+                project: server(),
+            }),
             OpCall::Call(call.clone()),
             OpCall::Ask(call),
             OpCall::Logs { server: server(), lines: Some(3), follow: true },

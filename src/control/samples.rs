@@ -7,6 +7,9 @@ use super::types as t;
 use crate::protocol::era_record::{EraRecord, EraSource};
 use crate::protocol::jsonrpc::RawJson;
 
+/// Answers that are an upstream's own results: their types are the specification's.
+pub(super) const CARRIED: [&str; 3] = ["CallToolResult", "ReadResourceResult", "GetPromptResult"];
+
 /// Name and JSON of each.
 pub(super) fn answers() -> Vec<(&'static str, Json)> {
     vec![
@@ -14,6 +17,8 @@ pub(super) fn answers() -> Vec<(&'static str, Json)> {
         ("ServerChanged", to_json(&server_changed())),
         ("ReloadAnswer", to_json(&reload())),
         ("ToolsAnswer", to_json(&tools())),
+        ("ResourcesAnswer", to_json(&resources())),
+        ("PromptsAnswer", to_json(&prompts())),
         ("AskAnswer", to_json(&ask())),
         ("LogsAnswer", to_json(&logs())),
         ("EventsAnswer", to_json(&events())),
@@ -115,6 +120,34 @@ fn tools() -> t::ToolsAnswer {
                 "description": "Says it back.",
                 "inputSchema": {"type": "object"},
             }))],
+        }],
+    }
+}
+
+fn resources() -> t::ResourcesAnswer {
+    let resource = json!({"uri": "mcpx://demo/demo://greeting", "name": "greeting"});
+    let template = json!({"uriTemplate": "mcpx://demo/db://{table}", "name": "table"});
+    t::ResourcesAnswer {
+        namespaces: vec![t::NamespaceResources {
+            namespace: text("demo"),
+            server: text("demo"),
+            listing: text("incomplete"),
+            reason: Some(text("the second page was no list")),
+            resources: vec![RawJson::write(&resource)],
+            templates: vec![RawJson::write(&template)],
+        }],
+    }
+}
+
+fn prompts() -> t::PromptsAnswer {
+    let arguments = json!([{"name": "name", "required": true}]);
+    t::PromptsAnswer {
+        namespaces: vec![t::NamespacePrompts {
+            namespace: text("demo"),
+            server: text("demo"),
+            listing: text("never"),
+            reason: Some(text("server demo is parked")),
+            prompts: vec![RawJson::write(&json!({"name": "greet", "arguments": arguments}))],
         }],
     }
 }
@@ -272,6 +305,8 @@ mod tests {
                 "ServerChanged" => round_trip::<t::ServerChanged>(name, json),
                 "ReloadAnswer" => round_trip::<t::ReloadAnswer>(name, json),
                 "ToolsAnswer" => assert!(json["namespaces"][0]["tools"][0].is_object()),
+                "ResourcesAnswer" => assert!(json["namespaces"][0]["templates"][0].is_object()),
+                "PromptsAnswer" => assert!(json["namespaces"][0]["prompts"][0].is_object()),
                 "AskAnswer" => assert!(json["result"]["content"].is_array()),
                 "LogsAnswer" => round_trip::<t::LogsAnswer>(name, json),
                 "EventsAnswer" => round_trip::<t::EventsAnswer>(name, json),
@@ -290,7 +325,7 @@ mod tests {
         }
         for op in crate::control::OPS {
             let known = answers.iter().any(|(name, _)| *name == op.answer);
-            assert!(known || op.answer == "CallToolResult", "{}", op.answer);
+            assert!(known || CARRIED.contains(&op.answer), "{}", op.answer);
         }
     }
 }

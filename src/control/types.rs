@@ -1,11 +1,17 @@
 //! Requests and answers of the control API, as both sides of the socket read and write them.
 
+mod offers;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::era_record::{EraRecord, EraSource};
 use crate::protocol::jsonrpc::RawJson;
+
+pub use offers::{
+    NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer, ResourcesAnswer,
+};
 
 /// `GET /v1/version`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -139,7 +139,16 @@ pub const DEFS: &[Def] = &[
         time(NOW, MINUTE),
         "How long a list of exposed tools waits for servers that were never listed before.",
     ),
-    live("expose.page", count(1, 10_000), "Tools on one page of mcpx_namespaces."),
+    live(
+        "expose.page",
+        count(1, 10_000),
+        "Items on one page of mcpx_namespaces and of mcpx_resources.",
+    ),
+    live(
+        "expose.read_limit",
+        size(KIB, GIB),
+        "How much of a resource mcpx_read gives at once; ranges and patterns give the rest.",
+    ),
     // Calls.
     live(
         "call.idle_timeout",

@@ -297,8 +297,10 @@ pub struct ExposeSettings {
     pub name_limit: usize,
     /// `expose.list_wait` (2 s).
     pub list_wait: Duration,
-    /// `expose.page`: tools on one page of `mcpx_namespaces`.
+    /// `expose.page`: items on one page of `mcpx_namespaces` and `mcpx_resources`.
     pub page: usize,
+    /// `expose.read_limit`: bytes of a resource that `mcpx_read` gives at once (64 KiB).
+    pub read_limit: usize,
 }
 
 /// The daemon itself.
@@ -609,6 +611,7 @@ impl Values<'_> {
             name_limit: self.count("expose.name_limit"),
             list_wait: self.time("expose.list_wait"),
             page: self.count("expose.page"),
+            read_limit: self.count("expose.read_limit"),
         }
     }
 

@@ -16,6 +16,7 @@ mod faults;
 mod lanes;
 mod lists;
 mod memory;
+mod offers;
 mod pools;
 mod processes;
 mod stage;

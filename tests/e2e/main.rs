@@ -19,6 +19,7 @@ mod follow;
 mod gap;
 mod http_door;
 mod http_limits;
+mod offers;
 mod orphans;
 mod parity;
 mod pool;

@@ -7,7 +7,7 @@ use crate::support::daemon::Daemon;
 use crate::support::raw_host::text_of;
 
 fn daemon() -> Daemon {
-    setup::start(|daemon| vec![daemon.fake("up")], "expose.ops = true")
+    setup::start(|daemon| vec![daemon.fake("up").args("--offers")], "expose.ops = true")
 }
 
 /// What differs from one moment to the next.
@@ -41,19 +41,39 @@ async fn d10_command_route_and_tool_agree() {
         (vec!["protocol", "--json"], "/v1/protocol", "mcpx_protocol"),
         (vec!["health", "--json"], "/v1/health", "mcpx_health"),
         (vec!["tools", "--json"], "/v1/tools", "mcpx_tools"),
+        (vec!["prompts", "--json"], "/v1/prompts", "mcpx_prompts"),
+        (vec!["resources", "--json"], "/v1/resources", "mcpx_resources"),
     ] {
         let printed = steady(daemon.cli(&command).await.expect_code(0).json());
         let answer = daemon.http("GET", route, None).await;
         assert_eq!(answer.status, 200, "{route}");
         assert_eq!(printed, steady(answer.json()), "{route}");
-        // The core tool of that name is for models; there is no second of it.
-        if tool != "mcpx_status" {
+        // The core tools of these names are for models; there is no second of them.
+        if !["mcpx_status", "mcpx_resources"].contains(&tool) {
             let told = host.call(tool, json!({})).await;
             let structured = told["result"].get("structuredContent").cloned();
             let told = structured.unwrap_or_else(|| serde_json::from_str(&text_of(&told)).unwrap());
             assert_eq!(printed, steady(told), "{tool}");
         }
     }
+}
+
+/// D-10: and what is asked with a body.
+#[tokio::test]
+async fn d10_read_and_prompt_agree() {
+    let daemon = daemon();
+    let uri = "mcpx://up/fake://rich";
+    let printed = daemon.cli(&["read", uri, "--json"]).await.expect_code(0).json();
+    let answer = daemon.http("POST", "/v1/read", Some(&json!({ "uri": uri }))).await;
+    assert_eq!(answer.json(), printed);
+    let words = ["prompt", "up", "greet", "name=x", "--json"];
+    let printed = daemon.cli(&words).await.expect_code(0).json();
+    let asked = json!({ "namespace": "up", "prompt": "greet", "arguments": { "name": "x" } });
+    let answer = daemon.http("POST", "/v1/prompt", Some(&asked)).await;
+    assert_eq!(answer.json(), printed);
+    let mut host = setup::host(&daemon, "2025-11-25").await;
+    let told = host.call("mcpx_prompt", asked).await;
+    assert_eq!(serde_json::from_str::<Value>(&text_of(&told)).unwrap(), printed);
 }
 
 /// D-03, D-04, H-56: a failing tool is a result that says so, on every way.

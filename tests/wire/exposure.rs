@@ -10,7 +10,8 @@ use crate::support::fake::Fake;
 use crate::support::raw_host::text_of;
 use crate::support::schema::MODERN;
 
-const CORE: [&str; 3] = ["mcpx_namespaces", "mcpx_call", "mcpx_status"];
+const CORE: [&str; 5] =
+    ["mcpx_namespaces", "mcpx_call", "mcpx_read", "mcpx_resources", "mcpx_status"];
 
 fn two(more: &str) -> Daemon {
     start(
@@ -46,11 +47,11 @@ async fn h59_h48_h49_the_core_tools() {
 #[tokio::test]
 async fn exposure_modes() {
     for (more, wanted) in [
-        ("", vec!["mcpx_namespaces", "mcpx_call", "mcpx_status", "two_echo"]),
+        ("", [CORE.as_slice(), &["two_echo"]].concat()),
         (PASS, vec!["one_add", "one_echo", "two_echo"]),
         (
             "expose.mode = \"both\"",
-            vec!["mcpx_namespaces", "mcpx_call", "mcpx_status", "one_add", "one_echo", "two_echo"],
+            [CORE.as_slice(), &["one_add", "one_echo", "two_echo"]].concat(),
         ),
     ] {
         let daemon = two(more);

@@ -30,6 +30,7 @@ mod names;
 mod ping;
 mod progress;
 mod prompts;
+mod read_tool;
 mod resources;
 mod results;
 mod subscriptions;

@@ -173,6 +173,8 @@ async fn h43_the_order_is_stable() {
     let wanted = [
         "mcpx_namespaces",
         "mcpx_call",
+        "mcpx_read",
+        "mcpx_resources",
         "mcpx_status",
         "alpha_env",
         "alpha_slow",

@@ -185,6 +185,7 @@ mod tests {
             name_limit,
             list_wait: Duration::ZERO,
             page: 50,
+            read_limit: 1024,
         }
     }
 

@@ -17,7 +17,7 @@ use crate::protocol::session::upstream::ListKind;
 use crate::settings::mistake::hint;
 
 /// Who calls when no host does.
-fn caller(project: Option<&str>) -> Caller {
+pub(super) fn caller(project: Option<&str>) -> Caller {
     let project = project.map(|folder| Arc::from(PathBuf::from(folder)));
     Caller { host: None, project, label: Arc::from("mcpx"), era: Era::Modern }
 }
@@ -27,13 +27,36 @@ pub(super) async fn tools(
     namespace: Option<&str>,
     project: Option<&str>,
 ) -> Result<RawJson, ApiError> {
+    let (servers, reason) = choose(context, ListKind::Tools, namespace, project).await?;
+    let namespaces = servers.iter().map(|server| {
+        let (listing, reason) = listing(&server.listing, reason.clone());
+        NamespaceTools {
+            namespace: server.def.namespace.clone(),
+            server: server.def.key.clone(),
+            info: server.info.clone(),
+            listing,
+            reason,
+            tools: server.tools.iter().map(|tool| tool.raw.clone()).collect(),
+        }
+    });
+    Ok(RawJson::write(&ToolsAnswer { namespaces: namespaces.collect() }))
+}
+
+/// The servers whose lists are wanted, listed as far as that can be, and why the one that was asked
+/// for could not be.
+pub(super) async fn choose(
+    context: &Context,
+    kind: ListKind,
+    namespace: Option<&str>,
+    project: Option<&str>,
+) -> Result<(Vec<Arc<CatalogServer>>, Option<String>), ApiError> {
     // The project's own instance, which a call from there will use: none is started twice.
     let caller = caller(project);
-    let wanted = |server: &Arc<CatalogServer>| {
+    let wanted = |server: &&Arc<CatalogServer>| {
         namespace.is_none_or(|name| server.def.namespace == name || server.def.key == name)
     };
     let snapshot = context.catalog.snapshot();
-    let chosen: Vec<_> = snapshot.servers.iter().filter(|server| wanted(server)).collect();
+    let chosen: Vec<_> = snapshot.servers.iter().filter(wanted).collect();
     if let Some(name) = namespace
         && chosen.is_empty()
     {
@@ -43,35 +66,25 @@ pub(super) async fn tools(
     // starts servers that were not asked for.
     let mut reason = None;
     match chosen.as_slice() {
-        _ if namespace.is_none() => {
-            context.upstreams.list_missing(&caller, ListKind::Tools, |_| true).await
-        }
-        [one] if one.listing == Listing::Never => {
-            let listed = context.upstreams.list_now(&caller, &one.def.key, ListKind::Tools).await;
+        _ if namespace.is_none() => context.upstreams.list_missing(&caller, kind, |_| true).await,
+        [one] if *one.listing_of(kind) == Listing::Never => {
+            let listed = context.upstreams.list_now(&caller, &one.def.key, kind).await;
             reason = listed.err().map(|refused| refused.text);
         }
         _ => {}
     }
-    let snapshot = context.catalog.snapshot();
-    let namespaces = snapshot.servers.iter().filter(|server| wanted(server));
-    let namespaces = namespaces.map(|server| namespace_tools(server, reason.clone())).collect();
-    Ok(RawJson::write(&ToolsAnswer { namespaces }))
+    let servers = context.catalog.snapshot().servers.iter().filter(wanted).cloned().collect();
+    Ok((servers, reason))
 }
 
-fn namespace_tools(server: &CatalogServer, failed: Option<String>) -> NamespaceTools {
-    let (listing, reason) = match &server.listing {
+/// How far a list is known, in words, and why no further; `failed` where it could not be read now.
+pub(super) fn listing(listing: &Listing, failed: Option<String>) -> (String, Option<String>) {
+    let (word, reason) = match listing {
         Listing::Never => ("never", failed),
         Listing::Whole => ("whole", None),
         Listing::Incomplete(why) => ("incomplete", Some(why.clone())),
     };
-    NamespaceTools {
-        namespace: server.def.namespace.clone(),
-        server: server.def.key.clone(),
-        info: server.info.clone(),
-        listing: listing.to_owned(),
-        reason,
-        tools: server.tools.iter().map(|tool| tool.raw.clone()).collect(),
-    }
+    (word.to_owned(), reason)
 }
 
 fn no_namespace(context: &Context, name: &str) -> ApiError {
@@ -113,7 +126,7 @@ pub(super) async fn call(
     }
 }
 
-fn told_error(told: Told) -> ApiError {
+pub(super) fn told_error(told: Told) -> ApiError {
     let code = match told.reason {
         Reason::Busy => FailureCode::Busy,
         Reason::Timeout => FailureCode::Timeout,
@@ -168,7 +181,7 @@ async fn find(
     Ok((server, tool))
 }
 
-fn namespace(context: &Context, name: &str) -> Result<Arc<CatalogServer>, ApiError> {
+pub(super) fn namespace(context: &Context, name: &str) -> Result<Arc<CatalogServer>, ApiError> {
     let snapshot = context.catalog.snapshot();
     let found = snapshot.servers.iter().find(|server| server.def.namespace == name);
     found.cloned().ok_or_else(|| no_namespace(context, name))

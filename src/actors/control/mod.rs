@@ -7,6 +7,7 @@ mod calls;
 mod config;
 mod doctor;
 pub mod http;
+mod offers;
 mod servers;
 mod sse;
 mod streams;
@@ -56,6 +57,14 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         OpCall::Tools { namespace, project } => {
             calls::tools(context, namespace.as_deref(), project.as_deref()).await
         }
+        OpCall::Resources { namespace, project } => {
+            offers::resources(context, namespace.as_deref(), project.as_deref()).await
+        }
+        OpCall::Read { uri, project } => offers::read(context, &uri, project.as_deref()).await,
+        OpCall::Prompts { namespace, project } => {
+            offers::prompts(context, namespace.as_deref(), project.as_deref()).await
+        }
+        OpCall::Prompt(wanted) => offers::prompt(context, wanted).await,
         OpCall::Call(wanted) => calls::call(context, wanted, None).await,
         OpCall::Ask(wanted) => calls::ask(context, wanted, None).await,
         OpCall::Logs { server, lines, .. } => {

@@ -14,7 +14,7 @@ pub(crate) struct CoreTool {
 }
 
 /// All of them, in order.
-pub(crate) const CORE_TOOLS: [CoreTool; 3] = [
+pub(crate) const CORE_TOOLS: [CoreTool; 5] = [
     CoreTool {
         name: "mcpx_namespaces",
         definition: r#"{"name":"mcpx_namespaces","title":"List servers and their tools","description":"Without arguments: the MCP servers behind mcpx, one line each. With a namespace: that server's instructions and its tools with descriptions and input schemas, paged.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"A server's namespace, as listed"},"page":{"type":"integer","minimum":1,"description":"Page of its tools, from 1"}},"additionalProperties":false},"annotations":{"title":"List servers and their tools","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
@@ -22,6 +22,14 @@ pub(crate) const CORE_TOOLS: [CoreTool; 3] = [
     CoreTool {
         name: "mcpx_call",
         definition: r#"{"name":"mcpx_call","title":"Call a tool","description":"Calls one tool of one server and returns what it returned. Find tools and their input schemas with mcpx_namespaces.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"The server's namespace"},"tool":{"type":"string","description":"The tool's name"},"arguments":{"type":"object","description":"The tool's arguments, by its input schema"}},"required":["namespace","tool"],"additionalProperties":false}}"#,
+    },
+    CoreTool {
+        name: "mcpx_read",
+        definition: r#"{"name":"mcpx_read","title":"Read a resource","description":"Reads a resource by the address that mcpx_resources or a link in a result gives. Of a long one ask for a part: lines, bytes, or the lines that match a pattern.","inputSchema":{"type":"object","properties":{"uri":{"type":"string","description":"Its address, mcpx://<namespace>/…"},"lines":{"type":"string","description":"Lines from 1, like \"1-200\""},"bytes":{"type":"string","description":"Bytes from 0, like \"0-999\""},"pattern":{"type":"string","description":"Regular expression; lines that match are given with their numbers"}},"required":["uri"],"additionalProperties":false},"annotations":{"title":"Read a resource","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
+    },
+    CoreTool {
+        name: "mcpx_resources",
+        definition: r#"{"name":"mcpx_resources","title":"List resources","description":"The resources and resource templates of all servers or of one, a line each, with the addresses that mcpx_read takes. Fill a template's {variables} in before reading.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"Only this server's"},"query":{"type":"string","description":"Only those with all these words in address, name or description"},"page":{"type":"integer","minimum":1,"description":"Page, from 1"}},"additionalProperties":false},"annotations":{"title":"List resources","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
     },
     CoreTool {
         name: "mcpx_status",
@@ -46,7 +54,8 @@ pub(crate) fn instructions(core: bool) -> &'static str {
     if core {
         "mcpx stands in front of several MCP servers. Call mcpx_namespaces to see which servers there \
          are, mcpx_namespaces with a namespace to see that server's tools and their input schemas, \
-         and mcpx_call with namespace, tool and arguments to use one. mcpx_status tells why a server \
+         and mcpx_call with namespace, tool and arguments to use one. mcpx_resources lists their \
+         resources, mcpx_read reads one. mcpx_status tells why a server \
          does not answer. A result that says \"outcome unknown\" may have taken effect: check before \
          calling again."
     } else {

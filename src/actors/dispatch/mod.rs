@@ -7,6 +7,7 @@ mod arguments;
 mod call_tool;
 mod completion;
 mod core_tools;
+mod excerpt;
 mod listed;
 mod namespaces;
 mod nearest;
@@ -14,8 +15,10 @@ mod offers;
 mod op_tools;
 mod outcome;
 mod prompts;
+mod read_tool;
 mod repeats;
 mod resources;
+mod resources_tool;
 mod status;
 mod subscriptions;
 mod tools;
@@ -37,7 +40,9 @@ use crate::settings::Settings;
 pub(crate) use core_tools::instructions;
 pub(crate) use listed::{Listed, Views};
 pub(crate) use outcome::{Told, answer_outcome};
+pub(crate) use prompts::get_from as get_prompt;
 pub(crate) use repeats::Repeats;
+pub(crate) use resources::{Wanted, read_address};
 pub(crate) use tools::{own_names, shows_core, visible_views};
 
 /// The handles that a request may use. One for the whole daemon.

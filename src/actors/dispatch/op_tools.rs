@@ -17,8 +17,8 @@ const PREFIX: &str = "mcpx_";
 /// Ops that are tools: not those that a core tool does better, not the daemon's own end, and not the
 /// one that shows a secret.
 fn is_tool(op: &Op) -> bool {
-    use OpName::{Ask, Call, Http, Shutdown, Status};
-    !matches!(op.name, Call | Ask | Status | Shutdown | Http)
+    use OpName::{Ask, Call, Http, Read, Resources, Shutdown, Status};
+    !matches!(op.name, Call | Ask | Status | Resources | Read | Shutdown | Http)
 }
 
 /// The tools, in the order of the table.

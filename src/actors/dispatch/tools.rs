@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 use super::listed::Views;
 use super::outcome::{Told, answer_outcome};
 use super::{
-    Context, Request, call_tool, core_tools, namespaces, nearest, offers, op_tools, resources,
-    status,
+    Context, Request, call_tool, core_tools, namespaces, nearest, offers, op_tools, read_tool,
+    resources, resources_tool, status,
 };
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
 use crate::actors::upstreams::{CallWant, Caller, Reason};
@@ -104,6 +104,12 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
             "mcpx_namespaces" => {
                 let arguments = member("arguments");
                 Ok(Box::pin(namespaces::answer(context, &request.caller, arguments.as_ref())).await)
+            }
+            "mcpx_read" => Ok(Box::pin(read_tool::answer(context, request)).await),
+            "mcpx_resources" => {
+                let arguments = member("arguments");
+                let answer = resources_tool::answer(context, &request.caller, arguments.as_ref());
+                Ok(Box::pin(answer).await)
             }
             "mcpx_status" => {
                 Ok(Box::pin(status::answer(context, member("arguments").as_ref())).await)

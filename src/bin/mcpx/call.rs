@@ -149,7 +149,7 @@ fn readable(result: &Object) -> String {
 }
 
 /// One content block in words; what is no text is named, `--json` has it whole.
-fn block(raw: &RawJson) -> String {
+pub(crate) fn block(raw: &RawJson) -> String {
     let block = Object::read_or_empty(Some(raw));
     let text = |name: &str| block.get_str(name).unwrap_or_default();
     match text("type").as_str() {

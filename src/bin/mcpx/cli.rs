@@ -70,6 +70,16 @@ fn with_local_commands(root: Command) -> Command {
                     .help("Stop the daemon, and every server with it"),
             )
     })
+    .mut_subcommand("read", |command| {
+        command.arg(
+            Arg::new("output")
+                .short('o')
+                .long("output")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("Write what it holds to this file"),
+        )
+    })
     .mut_subcommand("config", |command| {
         command
             .subcommand(
@@ -183,6 +193,8 @@ fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
             let shown = match (op.name, name) {
                 (_, "namespace") => "NAMESPACE",
                 (_, "tool") => "TOOL",
+                (_, "uri") => "URI",
+                (_, "prompt") => "PROMPT",
                 (_, "key") => "KEY",
                 _ => "NAME",
             };

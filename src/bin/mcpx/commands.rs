@@ -14,7 +14,7 @@ use crate::reach::{Reach, failed, understood};
 use crate::setup::{self, Setup};
 use crate::stream::Events;
 use crate::waiting::Waiting;
-use crate::{cli, doctor, tables};
+use crate::{cli, doctor, offers, tables};
 
 /// Runs a command of the tree, by its name.
 pub(crate) fn run(setup: &Setup, json: bool, name: &str, matches: &ArgMatches) -> Outcome {
@@ -32,6 +32,8 @@ pub(crate) fn run(setup: &Setup, json: bool, name: &str, matches: &ArgMatches) -
     runtime()?.block_on(async {
         match words.as_slice() {
             ["call"] => call::run(&reach, matches).await,
+            ["read"] => offers::read(&reach, matches).await,
+            ["prompt"] => offers::prompt(&reach, matches).await,
             ["config", "show"] => config_show(&reach).await,
             ["version"] => version(&reach).await,
             ["doctor"] => doctor::run(&reach, optional(matches, "server")).await,
@@ -73,6 +75,14 @@ fn op_call(op: OpName, matches: &ArgMatches, reach: &Reach<'_>) -> Result<OpCall
             namespace: optional(matches, "namespace"),
             project: setup::project(matches.get_one("project")),
         },
+        OpName::Resources => OpCall::Resources {
+            namespace: optional(matches, "namespace"),
+            project: setup::project(matches.get_one("project")),
+        },
+        OpName::Prompts => OpCall::Prompts {
+            namespace: optional(matches, "namespace"),
+            project: setup::project(matches.get_one("project")),
+        },
         OpName::Logs => {
             let asked = matches.get_one::<usize>("lines").copied();
             let lines = Some(asked.unwrap_or(reach.settings.cli.log_lines));
@@ -89,8 +99,8 @@ fn op_call(op: OpName, matches: &ArgMatches, reach: &Reach<'_>) -> Result<OpCall
         OpName::Doctor => OpCall::Doctor { server: optional(matches, "server") },
         OpName::Shutdown => OpCall::Shutdown,
         // Their commands have code of their own.
-        OpName::Call | OpName::Ask => {
-            return Err(Ended::Usage("use `mcpx call NAMESPACE TOOL`".to_owned()));
+        OpName::Call | OpName::Ask | OpName::Read | OpName::Prompt => {
+            return Err(Ended::Usage(format!("`{}` is no command of this kind", op.row().id)));
         }
     })
 }
@@ -123,6 +133,8 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
         OpName::Restart | OpName::Stop | OpName::Start => tables::changed(&understood(&body)?),
         OpName::Reload => tables::reload(&understood(&body)?),
         OpName::Tools => tables::tools(printer, &understood(&body)?),
+        OpName::Resources => tables::resources(printer, &understood(&body)?),
+        OpName::Prompts => tables::prompts(printer, &understood(&body)?),
         OpName::Logs => tables::logs(&understood(&body)?),
         OpName::Events => tables::events(&understood(&body)?),
         OpName::SettingsGet => {
@@ -135,6 +147,8 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
         OpName::Shutdown
         | OpName::Call
         | OpName::Ask
+        | OpName::Read
+        | OpName::Prompt
         | OpName::Config
         | OpName::Version
         | OpName::Doctor => String::from_utf8_lossy(&body).into_owned(),

@@ -12,6 +12,7 @@ mod demo;
 mod doctor;
 mod ended;
 mod log;
+mod offers;
 mod output;
 mod reach;
 mod serve;

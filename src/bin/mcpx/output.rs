@@ -37,6 +37,12 @@ pub(crate) fn bytes(bytes: &[u8]) -> Outcome {
     written(out.write_all(bytes).and_then(|()| out.write_all(end)).and_then(|()| out.flush()))
 }
 
+/// Bytes on stdout, and nothing else.
+pub(crate) fn raw(bytes: &[u8]) -> Outcome {
+    let mut out = io::stdout().lock();
+    written(out.write_all(bytes).and_then(|()| out.flush()))
+}
+
 /// A value of ours as JSON on stdout.
 pub(crate) fn as_json(value: &impl serde::Serialize) -> Outcome {
     let text = serde_json::to_string_pretty(value);

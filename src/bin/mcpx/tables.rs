@@ -207,23 +207,70 @@ pub(crate) fn reload(answer: &t::ReloadAnswer) -> String {
 
 /// `mcpx tools`.
 pub(crate) fn tools(printer: Printer, answer: &t::ToolsAnswer) -> String {
-    let mut parts = Vec::new();
-    for namespace in &answer.namespaces {
-        let note = match (namespace.listing.as_str(), &namespace.reason) {
-            (_, Some(reason)) => format!(" ({}: {reason})", namespace.listing),
-            ("never", None) => " (never listed)".to_owned(),
-            _ => String::new(),
+    let part = |of: &t::NamespaceTools| {
+        let rows = of.tools.iter().map(|tool| (member(tool, "name"), first_sentence(tool)));
+        offers(printer, &of.namespace, &of.listing, of.reason.as_deref(), rows)
+    };
+    answer.namespaces.iter().map(part).collect::<Vec<_>>().join("\n\n")
+}
+
+/// `mcpx resources`.
+pub(crate) fn resources(printer: Printer, answer: &t::ResourcesAnswer) -> String {
+    let part = |of: &t::NamespaceResources| {
+        let about = |item: &RawJson| {
+            let name = item.member_str("title").unwrap_or_else(|| member(item, "name"));
+            let description = member(item, "description");
+            let first = description.lines().next().unwrap_or_default();
+            if first.is_empty() { name } else { format!("{name}: {first}") }
         };
-        let mut table = table(printer, &[&format!("{}{note}", namespace.namespace), ""]);
-        for tool in &namespace.tools {
-            table.add_row(vec![
-                Cell::new(format!("  {}", tool.member_str("name").unwrap_or_default())),
-                Cell::new(first_sentence(tool)),
-            ]);
-        }
-        parts.push(finish(&table));
+        let resources = of.resources.iter().map(|item| (member(item, "uri"), about(item)));
+        let templates = of.templates.iter().map(|item| (member(item, "uriTemplate"), about(item)));
+        let rows = resources.chain(templates);
+        offers(printer, &of.namespace, &of.listing, of.reason.as_deref(), rows)
+    };
+    answer.namespaces.iter().map(part).collect::<Vec<_>>().join("\n\n")
+}
+
+/// `mcpx prompts`: each with its arguments, those that may be left out in brackets.
+pub(crate) fn prompts(printer: Printer, answer: &t::PromptsAnswer) -> String {
+    let named = |prompt: &RawJson| {
+        let arguments = prompt.member("arguments").and_then(|list| list.elements());
+        let words = arguments.unwrap_or_default().into_iter().map(|argument| {
+            let needed = argument.member("required").is_some_and(|it| it.as_bytes() == b"true");
+            let name = member(&argument, "name");
+            if needed { format!(" {name}=…") } else { format!(" [{name}=…]") }
+        });
+        format!("{}{}", member(prompt, "name"), words.collect::<String>())
+    };
+    let part = |of: &t::NamespacePrompts| {
+        let rows = of.prompts.iter().map(|prompt| (named(prompt), first_sentence(prompt)));
+        offers(printer, &of.namespace, &of.listing, of.reason.as_deref(), rows)
+    };
+    answer.namespaces.iter().map(part).collect::<Vec<_>>().join("\n\n")
+}
+
+fn member(item: &RawJson, key: &str) -> String {
+    item.member_str(key).unwrap_or_default()
+}
+
+/// What one server offers, under its namespace and how far that is known.
+fn offers(
+    printer: Printer,
+    namespace: &str,
+    listing: &str,
+    reason: Option<&str>,
+    rows: impl Iterator<Item = (String, String)>,
+) -> String {
+    let note = match (listing, reason) {
+        (_, Some(reason)) => format!(" ({listing}: {reason})"),
+        ("never", None) => " (never listed)".to_owned(),
+        _ => String::new(),
+    };
+    let mut table = table(printer, &[&format!("{namespace}{note}"), ""]);
+    for (name, about) in rows {
+        table.add_row(vec![Cell::new(format!("  {name}")), Cell::new(about)]);
     }
-    parts.join("\n\n")
+    finish(&table)
 }
 
 fn first_sentence(tool: &RawJson) -> String {

@@ -13,7 +13,8 @@ struct TextBlock<'a> {
     text: &'a str,
 }
 
-fn text_block(text: &str) -> RawJson {
+/// A text block.
+pub fn text_block(text: &str) -> RawJson {
     RawJson::write(&TextBlock { r#type: "text", text })
 }
 

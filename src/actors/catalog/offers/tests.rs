@@ -9,8 +9,8 @@ use crate::protocol::session::upstream::ListRead;
 use crate::settings::ServerDef;
 
 fn expose(mode: ExposeMode) -> ExposeSettings {
-    let (list_wait, page) = (Duration::ZERO, 50);
-    ExposeSettings { mode, ops: false, name_limit: 64, list_wait, page }
+    let (list_wait, page, read_limit) = (Duration::ZERO, 50, 1024);
+    ExposeSettings { mode, ops: false, name_limit: 64, list_wait, page, read_limit }
 }
 
 fn raw(text: String) -> RawJson {

@@ -1,0 +1,125 @@
+//! Ops on resources and prompts.
+
+use super::super::catalog::CatalogServer;
+use super::super::dispatch::{self, Context, Told};
+use super::calls::{caller, choose, listing, namespace, told_error};
+use super::refused;
+use crate::actors::catalog::{Listing, Offers};
+use crate::control::ApiError;
+use crate::control::types::{
+    FailureCode, NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer,
+    ResourcesAnswer,
+};
+use crate::protocol::jsonrpc::{Code, Object, RawJson, RpcError};
+use crate::protocol::model::offer::for_hosts;
+use crate::protocol::session::Outcome;
+use crate::protocol::session::upstream::ListKind;
+use crate::protocol::uri;
+use crate::settings::mistake::hint;
+
+pub(super) async fn resources(
+    context: &Context,
+    namespace: Option<&str>,
+    project: Option<&str>,
+) -> Result<RawJson, ApiError> {
+    let (servers, reason) = choose(context, ListKind::Resources, namespace, project).await?;
+    let namespaces = servers.iter().map(|server| {
+        let (listing, reason) = listing(&server.resources.listing, reason.clone());
+        NamespaceResources {
+            namespace: server.def.namespace.clone(),
+            server: server.def.key.clone(),
+            listing,
+            reason,
+            resources: addressed(server, ListKind::Resources, &server.resources),
+            templates: addressed(server, ListKind::Templates, &server.templates),
+        }
+    });
+    Ok(RawJson::write(&ResourcesAnswer { namespaces: namespaces.collect() }))
+}
+
+/// The items under `mcpx://` addresses, whatever hosts see: those can be read in every mode.
+fn addressed(server: &CatalogServer, kind: ListKind, list: &Offers) -> Vec<RawJson> {
+    let address = |key: &str| uri::address(&server.def.namespace, key);
+    let items = list.items.iter();
+    let shown = items
+        .filter_map(|item| for_hosts(&item.raw, kind.item_key(), &address(&item.key), &item.key));
+    shown.collect()
+}
+
+pub(super) async fn prompts(
+    context: &Context,
+    namespace: Option<&str>,
+    project: Option<&str>,
+) -> Result<RawJson, ApiError> {
+    let (servers, reason) = choose(context, ListKind::Prompts, namespace, project).await?;
+    let namespaces = servers.iter().map(|server| {
+        let (listing, reason) = listing(&server.prompts.listing, reason.clone());
+        NamespacePrompts {
+            namespace: server.def.namespace.clone(),
+            server: server.def.key.clone(),
+            listing,
+            reason,
+            prompts: server.prompts.items.iter().map(|item| item.raw.clone()).collect(),
+        }
+    });
+    Ok(RawJson::write(&PromptsAnswer { namespaces: namespaces.collect() }))
+}
+
+pub(super) async fn read(
+    context: &Context,
+    address: &str,
+    project: Option<&str>,
+) -> Result<RawJson, ApiError> {
+    let mut params = Object::new();
+    params.set("uri", RawJson::write(address));
+    let wanted = dispatch::Wanted {
+        address,
+        params: &params.write(),
+        caller: caller(project),
+        progress: None,
+    };
+    let read = dispatch::read_address(context, wanted).await;
+    answered(read, &format!("`{address}`"), "`mcpx resources` lists what there is")
+}
+
+pub(super) async fn prompt(context: &Context, wanted: PromptRequest) -> Result<RawJson, ApiError> {
+    let caller = caller(wanted.project.as_deref());
+    let mut server = namespace(context, &wanted.namespace)?;
+    if server.prompts.get(&wanted.prompt).is_none() {
+        let (key, kind) = (&server.def.key, ListKind::Prompts);
+        match server.prompts.listing {
+            Listing::Whole => Ok(()),
+            Listing::Never => context.upstreams.list_now(&caller, key, kind).await,
+            Listing::Incomplete(_) => context.upstreams.list_again(&caller, key, kind).await,
+        }
+        .map_err(refused)?;
+        server = namespace(context, &wanted.namespace)?;
+    }
+    if server.prompts.get(&wanted.prompt).is_none() {
+        let names = server.prompts.items.iter().map(|item| item.key.as_str()).collect::<Vec<_>>();
+        let near = hint(&wanted.prompt, names);
+        let text = format!("`{}` has no prompt `{}`; {near}", wanted.namespace, wanted.prompt);
+        return Err(ApiError::new(FailureCode::NotFound, text));
+    }
+    let mut params = Object::new();
+    params.set("arguments", wanted.arguments.unwrap_or_else(RawJson::empty_object));
+    let (key, name) = (&server.def.key, &wanted.prompt);
+    let got = dispatch::get_prompt(context, key, name, &params.write(), caller, None).await;
+    let what = format!("prompt `{name}` of server `{key}`");
+    answered(got, &what, "`mcpx prompts` shows its arguments")
+}
+
+fn answered(answer: Result<Outcome, Told>, what: &str, next: &str) -> Result<RawJson, ApiError> {
+    match answer {
+        Ok(Ok(result)) => Ok(result),
+        Ok(Err(error)) => Err(failed(&error, what, next)),
+        Err(told) => Err(told_error(told)),
+    }
+}
+
+fn failed(error: &RpcError, what: &str, next: &str) -> ApiError {
+    let missing = error.code == Code::ResourceNotFound.number();
+    let code = if missing { FailureCode::NotFound } else { FailureCode::Upstream };
+    let text = format!("{what} cannot be had: {} ({})", error.message, error.code);
+    ApiError::new(code, text).with_hint(next)
+}
