@@ -66,7 +66,7 @@ impl Subs {
     /// A host connection ended, and with it what it subscribed to.
     pub fn host_left(&self, host: HostId) {
         let mut table = self.lock();
-        let subs = table.hosts.get(&host).map(|host| host.shown()).unwrap_or_default();
+        let subs = table.hosts.get(&host).map(Host::shown).unwrap_or_default();
         for shown in subs {
             table.unsubscribe(host, &shown);
         }

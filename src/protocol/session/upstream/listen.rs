@@ -33,8 +33,10 @@ const MOST_DOUBLINGS: u32 = 6;
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Listening {
-    /// What the server declared that it tells of; resources it lets nobody subscribe to are none.
-    offers: Offers,
+    /// The lists of whose changes the server declared that it tells.
+    offers: ListenFilter,
+    /// It lets its resources be subscribed to.
+    subscribe: bool,
     /// The resources whose updates are wanted; none where nobody has said so yet.
     wanted: Option<BTreeSet<String>>,
     /// Those that the server has agreed to.
@@ -57,14 +59,6 @@ pub(super) struct Listening {
     lapsed: BTreeSet<String>,
 }
 
-#[derive(Debug, Default, Clone, Copy)]
-struct Offers {
-    tools: bool,
-    prompts: bool,
-    resources: bool,
-    subscribe: bool,
-}
-
 #[derive(Debug)]
 struct Stream {
     id: u64,
@@ -79,19 +73,19 @@ impl Listening {
             let flag = capabilities.member(kind).and_then(|kind| kind.member(flag));
             flag.is_some_and(|flag| flag.as_bytes() == b"true")
         };
-        self.offers = Offers {
+        self.subscribe = flag("resources", "subscribe");
+        self.offers = ListenFilter {
             tools: flag("tools", "listChanged"),
             prompts: flag("prompts", "listChanged"),
             resources: flag("resources", "listChanged"),
-            subscribe: flag("resources", "subscribe"),
+            uris: BTreeSet::new(),
         };
     }
 
     /// What a stream is to tell of now.
     fn filter(&self) -> ListenFilter {
-        let Offers { tools, prompts, resources, subscribe } = self.offers;
-        let uris = self.wanted.clone().filter(|_| subscribe).unwrap_or_default();
-        ListenFilter { tools, prompts, resources, uris }
+        let uris = self.wanted.clone().filter(|_| self.subscribe).unwrap_or_default();
+        ListenFilter { uris, ..self.offers.clone() }
     }
 
     fn is_open(&self, id: &RawJson) -> bool {
@@ -119,7 +113,7 @@ impl<S: CallSink> UpstreamSession<S> {
         };
         let wanted = wanted.clone();
         self.listening.confirmed.retain(|uri| wanted.contains(uri));
-        if !self.listening.offers.subscribe {
+        if !self.listening.subscribe {
             for uri in wanted {
                 let text = "the server offers no subscriptions to its resources";
                 self.watched(uri, Err(RpcError::new(Code::InvalidParams, text)));
