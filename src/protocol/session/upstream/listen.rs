@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use super::{Asked, UpstreamEvent, UpstreamSession, refusal};
 use crate::protocol::edge;
-use crate::protocol::jsonrpc::{Code, Id, Method, Notification, Object, RawJson, RpcError};
+use crate::protocol::jsonrpc::{Code, Method, Notification, Object, RawJson, RpcError};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::listen::{ListenFilter, subscription_id};
 use crate::protocol::session::pending::CallSink;
@@ -33,8 +33,10 @@ const MOST_DOUBLINGS: u32 = 6;
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Listening {
-    /// What the server declared that it tells of; resources it lets nobody subscribe to are none.
-    offers: Offers,
+    /// The lists of whose changes the server declared that it tells.
+    offers: ListenFilter,
+    /// It lets its resources be subscribed to.
+    subscribe: bool,
     /// The resources whose updates are wanted; none where nobody has said so yet.
     wanted: Option<BTreeSet<String>>,
     /// Those that the server has agreed to.
@@ -57,14 +59,6 @@ pub(super) struct Listening {
     lapsed: BTreeSet<String>,
 }
 
-#[derive(Debug, Default, Clone, Copy)]
-struct Offers {
-    tools: bool,
-    prompts: bool,
-    resources: bool,
-    subscribe: bool,
-}
-
 #[derive(Debug)]
 struct Stream {
     id: u64,
@@ -79,27 +73,29 @@ impl Listening {
             let flag = capabilities.member(kind).and_then(|kind| kind.member(flag));
             flag.is_some_and(|flag| flag.as_bytes() == b"true")
         };
-        self.offers = Offers {
+        self.subscribe = flag("resources", "subscribe");
+        self.offers = ListenFilter {
             tools: flag("tools", "listChanged"),
             prompts: flag("prompts", "listChanged"),
             resources: flag("resources", "listChanged"),
-            subscribe: flag("resources", "subscribe"),
+            uris: BTreeSet::new(),
         };
     }
 
     /// What a stream is to tell of now.
     fn filter(&self) -> ListenFilter {
-        let Offers { tools, prompts, resources, subscribe } = self.offers;
-        let uris = self.wanted.clone().filter(|_| subscribe).unwrap_or_default();
-        ListenFilter { tools, prompts, resources, uris }
+        let uris = self.wanted.clone().filter(|_| self.subscribe).unwrap_or_default();
+        ListenFilter { uris, ..self.offers.clone() }
     }
 
     fn is_open(&self, id: &RawJson) -> bool {
-        [&self.stream, &self.replaced]
-            .into_iter()
-            .flatten()
-            .any(|stream| stream.id.to_string() == id.as_str())
+        [&self.stream, &self.replaced].into_iter().flatten().any(|stream| names(id, stream.id))
     }
+}
+
+/// Whether an id of the peer's writing means ours; some write every id as a string (F13).
+fn names(id: &RawJson, ours: u64) -> bool {
+    id.as_str().trim_matches('"') == ours.to_string()
 }
 
 impl<S: CallSink> UpstreamSession<S> {
@@ -117,7 +113,7 @@ impl<S: CallSink> UpstreamSession<S> {
         };
         let wanted = wanted.clone();
         self.listening.confirmed.retain(|uri| wanted.contains(uri));
-        if !self.listening.offers.subscribe {
+        if !self.listening.subscribe {
             for uri in wanted {
                 let text = "the server offers no subscriptions to its resources";
                 self.watched(uri, Err(RpcError::new(Code::InvalidParams, text)));
@@ -248,7 +244,7 @@ impl<S: CallSink> UpstreamSession<S> {
         let id = subscription_id(params);
         let listening = &mut self.listening;
         let Some(stream) = &mut listening.stream else { return };
-        let named = id.is_none_or(|id| id.as_str() == stream.id.to_string());
+        let named = id.is_none_or(|id| names(&id, stream.id));
         if stream.acknowledged || !named {
             return;
         }
@@ -305,9 +301,10 @@ impl<S: CallSink> UpstreamSession<S> {
 
     /// `notifications/cancelled`: the other way in which a server ends a stream.
     pub(super) fn listen_cancelled(&mut self, now: Instant, params: Option<&RawJson>) {
-        let id = params.and_then(|params| params.member("requestId"));
-        let id = id.and_then(|id| Id::from_raw(id.as_str()).ok()).and_then(|id| id.as_u64());
-        if let Some(id) = id.filter(|id| self.is_listening(*id)) {
+        let named = params.and_then(|params| params.member("requestId"));
+        let own = self.asked.iter().filter(|(_, asked)| *asked == Asked::Listen);
+        let id = named.and_then(|named| own.map(|(id, _)| *id).find(|id| names(&named, *id)));
+        if let Some(id) = id {
             self.asked.retain(|(asked, _)| *asked != id);
             self.stream_ended(now, id, None);
         }
