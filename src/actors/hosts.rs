@@ -226,6 +226,7 @@ impl Actor for Hosts {
 
 impl HostsState {
     fn new(me: ActorRef<HostsMsg>, handle: HostsHandle, context: Arc<Context>) -> Self {
+        context.upstreams.subs().no_hosts();
         let (catalog, settings) = (context.catalog.watch(), context.settings.watch());
         let delay = context.settings().host.list_changed_delay;
         let watching = spawn_guarded(watch_view(me.clone(), catalog, settings, delay));

@@ -55,10 +55,18 @@ impl Subs {
         }
     }
 
+    /// The supervisor of hosts begins anew: those of an incarnation before it ended with it.
+    pub(crate) fn no_hosts(&self) {
+        let hosts: Vec<HostId> = self.lock().hosts.keys().copied().collect();
+        for host in hosts {
+            self.host_left(host);
+        }
+    }
+
     /// A host connection ended, and with it what it subscribed to.
     pub fn host_left(&self, host: HostId) {
         let mut table = self.lock();
-        let subs = table.hosts.get(&host).map(|host| host.shown()).unwrap_or_default();
+        let subs = table.hosts.get(&host).map(Host::shown).unwrap_or_default();
         for shown in subs {
             table.unsubscribe(host, &shown);
         }

@@ -26,7 +26,7 @@ async fn host_and_origin_are_checked_before_all_else() {
     let more = "http.allowed_hosts = [\"mcp.example.org\"]\n\
                 http.allowed_origins = [\"https://app.example.org\"]";
     let daemon = setup::start(|_| vec![], more);
-    let host = daemon.http_host().await;
+    let host = setup::http_stranger(&daemon).await;
     for (name, origin, status) in [
         (None, None, 200),
         (Some("localhost:9"), None, 200),
@@ -65,7 +65,7 @@ async fn host_and_origin_are_checked_before_all_else() {
 #[tokio::test]
 async fn a_page_of_this_machine_may_ask_first() {
     let daemon = setup::start(|_| vec![], "");
-    let host = daemon.http_host().await;
+    let host = setup::http_stranger(&daemon).await;
     let ask = |origin| {
         host.plain("OPTIONS", b"")
             .without("authorization")
@@ -97,7 +97,7 @@ async fn a_page_of_this_machine_may_ask_first() {
 #[tokio::test]
 async fn without_the_token_nothing_is_served_but_health() {
     let daemon = setup::start(|_| vec![], "");
-    let host = daemon.http_host().await;
+    let host = setup::http_stranger(&daemon).await;
     let (_, token) = daemon.over_http().await;
     for (path, header, status) in [
         ("/healthz", None, 200),
@@ -157,7 +157,7 @@ async fn a_token_of_ones_own_opens_the_control_api_and_is_never_shown() {
         &setup::quick(&format!("http.token = \"{reference}\"\nhttp.open = true")),
     );
     daemon.launch();
-    let host = daemon.http_host().await;
+    let host = setup::http_stranger(&daemon).await;
     assert_eq!(host.headers[0].1, "Bearer hunter-of-tokens");
     assert_eq!(host.plain("GET", b"").path("/v1/version").send().await.status, 200);
     let bare = host.plain("GET", b"").without("authorization");
@@ -212,7 +212,7 @@ async fn a_port_that_is_taken_is_said_and_tried_again() {
     drop(taken);
     daemon.cli(&["reload"]).await.expect_code(0);
     eventually!(SOON, daemon.over_http().await.0 == format!("http://{address}/mcp"));
-    assert_eq!(health(&daemon.http_host().await).send().await.status, 200);
+    assert_eq!(health(&setup::http_stranger(&daemon).await).send().await.status, 200);
     daemon.cli(&["doctor"]).await.expect_code(0);
 }
 
@@ -220,12 +220,12 @@ async fn a_port_that_is_taken_is_said_and_tried_again() {
 #[tokio::test]
 async fn the_door_moves_and_closes_while_the_daemon_runs() {
     let daemon = setup::start(|_| vec![], "");
-    let before = daemon.http_host().await;
+    let before = setup::http_stranger(&daemon).await;
     set(&daemon, "http.open=true").await;
     eventually!(SOON, before.get().without("authorization").send().await.status != 401);
     set(&daemon, "http.listen=[::1]:0").await;
     eventually!(SOON, daemon.over_http().await.0.starts_with("http://[::1]:"));
-    assert_eq!(health(&daemon.http_host().await).send().await.status, 200);
+    assert_eq!(health(&setup::http_stranger(&daemon).await).send().await.status, 200);
     set(&daemon, "http.listen=off").await;
     eventually!(SOON, daemon.over_http().await.0.is_empty());
     let shown = daemon.cli(&["status", "--http"]).await.expect_code(0).stdout;

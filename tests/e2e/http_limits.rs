@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::support::daemon::Daemon;
 use crate::support::raw_http::{HttpHost, Response};
+use crate::support::schema::MODERN;
 use crate::{SOON, eventually, setup};
 
 /// Limits short enough to be met.
@@ -20,7 +21,7 @@ const SHORT: &str = r#"
 http.token = "t"
 http.header_timeout = "1s"
 http.write_timeout = "1s"
-http.linger = "2s"
+http.linger = "20s"
 http.max_connections = 8
 "#;
 
@@ -36,8 +37,9 @@ struct Stage {
     other: JoinHandle<()>,
 }
 
-async fn stage() -> Stage {
-    let daemon = setup::start(|daemon| vec![daemon.fake("up")], SHORT);
+async fn stage(more: &str) -> Stage {
+    let more = format!("{SHORT}\n{more}");
+    let daemon = setup::start(|daemon| vec![daemon.fake("up")], &more);
     let mut other = setup::host(&daemon, "2025-11-25").await;
     setup::call(&mut other, "up", "echo", json!({ "text": "warm" })).await;
     let done = Arc::<AtomicBool>::default();
@@ -53,7 +55,7 @@ async fn stage() -> Stage {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
-    let host = daemon.http_host().await;
+    let host = setup::http_stranger(&daemon).await;
     Stage { daemon, host, done, calls, other }
 }
 
@@ -63,9 +65,10 @@ impl Stage {
         eventually!(SOON, self.calls.load(Ordering::Relaxed) > 5);
         self.done.store(true, Ordering::Relaxed);
         self.other.await.unwrap();
-        let health = self.host.plain("GET", b"").path("/healthz").send().await;
-        assert_eq!(health.status, 200);
-        drop(self.daemon);
+        let newcomer = setup::http_host(&self.daemon, MODERN).await;
+        let wanted = json!({ "namespace": "up", "tool": "echo", "arguments": { "text": "x" } });
+        let answer = newcomer.call("mcpx_call", wanted).await;
+        assert!(!setup::failed(&answer), "{answer}");
     }
 
     async fn dial(&self) -> TcpStream {
@@ -81,7 +84,7 @@ async fn text(mut response: Response) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_bytes_of_headers() {
-    let stage = stage().await;
+    let stage = stage("").await;
     let long = "y".repeat(10_000);
     for _ in 0..20 {
         let response = stage.host.get().header("X-Long", &long).send().await;
@@ -92,7 +95,7 @@ async fn ten_thousand_bytes_of_headers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_of_a_hundred_megabytes() {
-    let stage = stage().await;
+    let stage = stage("").await;
     let said = "Authorization: Bearer t\r\nContent-Length: 104857600\r\n";
     let unsaid = "Authorization: Bearer t\r\nTransfer-Encoding: chunked\r\n";
     let stranger = "Content-Length: 104857600\r\n";
@@ -119,7 +122,7 @@ async fn a_body_of_a_hundred_megabytes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn heads_and_bodies_that_trickle_in() {
-    let stage = stage().await;
+    let stage = stage("").await;
     let heads = [
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\n",
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer t\r\n\
@@ -154,7 +157,7 @@ async fn heads_and_bodies_that_trickle_in() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_connections() {
-    let stage = stage().await;
+    let stage = stage("").await;
     let mut held = Vec::new();
     for _ in 0..12 {
         held.push(stage.dial().await);
@@ -171,7 +174,7 @@ async fn a_flood_of_connections() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_that_do_not_read() {
-    let stage = stage().await;
+    let stage = stage("http.header_timeout = \"20s\"").await;
     // Answers that fit into no buffer, to as many as may come in.
     let large = json!({ "namespace": "up", "tool": "echo",
         "arguments": { "text": "x".repeat(12 << 20) } });

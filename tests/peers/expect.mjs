@@ -1,7 +1,7 @@
 // What a host must see of each kind of upstream.
 //
 // { tools: { names, exact, definitions }, pages, calls: [{ check, tool, arguments, result }],
-//   progress: { tool, arguments, steps, result }, error: { tool, arguments, error } or none,
+//   progress: { tool, arguments, steps, result } or none, error: { tool, arguments, error } or none,
 //   unknown: a name, cancel: { tool, arguments, seen: { tool, arguments, text } or none },
 //   core: the namespace, where the calls are to go through mcpx_call }
 //

@@ -21,7 +21,6 @@ use super::fake::{Fake, MARK_KEY};
 use super::http::{self, Answer};
 use super::procs::{self, Process};
 use super::raw_host::RawHost;
-use super::raw_http::HttpHost;
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
@@ -130,11 +129,11 @@ impl Daemon {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.log_path()).unwrap();
         let mut command = self.command(&["daemon"]);
         if let Some((program, args)) = wrapper.split_first() {
-            let mut wrapped = Command::new(program);
-            wrapped.args(args).arg(command.get_program()).args(command.get_args());
-            wrapped.env_clear().current_dir(self.path("project"));
-            wrapped.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
-            command = wrapped;
+            let mut around = Command::new(program);
+            around.args(args).arg(command.get_program()).args(command.get_args());
+            around.env_clear().current_dir(self.path("project"));
+            around.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
+            command = around;
         }
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         let mut child = command.spawn().unwrap();
@@ -243,21 +242,6 @@ impl Daemon {
         let answer = self.http("GET", "/v1/http", None).await.json();
         let text = |key: &str| answer[key].as_str().unwrap_or_default().to_owned();
         (text("url"), text("token"))
-    }
-
-    /// A host over HTTP at `/mcp`, with the token.
-    ///
-    /// # Panics
-    /// Where hosts over HTTP are not served.
-    pub async fn http_host(&self) -> HttpHost {
-        let (url, token) = self.over_http().await;
-        let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("not served: {url:?}"));
-        let (addr, path) = rest.split_at(rest.find('/').unwrap());
-        let mut host = HttpHost::at(addr.parse().unwrap(), path);
-        if !token.is_empty() {
-            host.headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
-        }
-        host
     }
 
     /// Children of the daemon, their children and so on.

@@ -68,13 +68,15 @@ pub async fn http_host(daemon: &Daemon, revision: &str) -> HttpHost {
     host
 }
 
-/// A host over HTTP that has the token and has said nothing.
+/// A host over HTTP that has the token, where there is one, and has said nothing.
 pub async fn http_stranger(daemon: &Daemon) -> HttpHost {
     let (url, token) = daemon.over_http().await;
     let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("no address: {url:?}"));
     let (address, path) = rest.split_once('/').unwrap();
     let mut host = HttpHost::at(address.parse().unwrap(), &format!("/{path}"));
-    host.headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
+    if !token.is_empty() {
+        host.headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
+    }
     host
 }
 

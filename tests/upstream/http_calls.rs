@@ -411,7 +411,7 @@ async fn u42_changes_of_a_modern_server() {
         let listen = server.taken().await;
         let note = |method: &str, more: serde_json::Value| {
             let id = listen.request.id();
-            let meta = json!({ "io.modelcontextprotocol/subscriptionId": id.to_string() });
+            let meta = json!({ "io.modelcontextprotocol/subscriptionId": id });
             let mut params = json!({ "_meta": meta });
             for (key, value) in more.as_object().unwrap() {
                 params[key] = value.clone();

@@ -190,7 +190,7 @@ async fn refusals_name_the_address() {
     let mut host = host(&daemon, "2025-11-25").await;
     for (uri, code, words) in [
         ("mcpx://nowhere/a:b", -32602, "nowhere"),
-        ("mcpx://none/a:b", -32602, "no resources"),
+        ("mcpx://none/a:b", -32602, "no subscriptions"),
         ("mcpx://deaf/a:b", -32602, "no subscriptions"),
     ] {
         let answer = host.request("resources/subscribe", json!({ "uri": uri })).await;

@@ -46,6 +46,12 @@ async fn over_http(context: &Context) -> Option<Finding> {
     let url = door.url().unwrap_or_default();
     match door {
         Door::Shut => None,
+        Door::Open { address, .. } if !address.ip().is_loopback() => Some(Finding::bad(
+            Severity::Warning,
+            subject,
+            format!("served at {address} to other machines, in clear text and with the token"),
+            "put a proxy that speaks TLS in front, or set http.listen to a loopback address",
+        )),
         Door::Open { open, .. } => {
             let how = if open { "without a token" } else { "with the token" };
             Some(Finding::ok(subject, format!("served at {url}, {how}")))

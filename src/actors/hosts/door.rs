@@ -234,7 +234,11 @@ impl DoorArgs {
         let rules = Arc::clone(&rules.borrow());
         let door = Door::Open { address, token: rules.token.clone(), open: rules.open };
         let url = door.url().unwrap_or_default();
-        let how = if rules.open { "without a token" } else { "with the token" };
+        let how = match (rules.open, address.ip().is_loopback()) {
+            (true, _) => "without a token",
+            (false, true) => "with the token",
+            (false, false) => "with the token, and to other machines in clear text",
+        };
         self.show(door);
         let text = format!("hosts over HTTP are served at {url}, {how}");
         self.context.events.emit(Event::new("daemon.listening", text));

@@ -280,8 +280,6 @@ impl InstanceState {
             UpstreamEvent::Settled(settled) => self.settled(now, settled),
             UpstreamEvent::Renewed(settled) => self.renewed(now, settled),
             UpstreamEvent::OpenFailed(error) => self.open_failed(&error),
-            // Read after a change, and not what the catalog shows: see `Lane::Legacy`, P-18.
-            UpstreamEvent::Listed(..) if self.args.key.lane == Lane::Legacy => {}
             UpstreamEvent::Listed(kind, read) => self.list_came(now, kind, read),
             // The session reads them again by itself; the catalog compares (F38).
             UpstreamEvent::Changed(_) => {}
@@ -417,8 +415,10 @@ impl InstanceState {
     }
 
     fn list_came(&mut self, now: Instant, kind: ListKind, read: Result<ListRead, String>) {
-        let InstanceArgs { def, shop, .. } = &self.args;
+        let InstanceArgs { def, key, shop, .. } = &self.args;
         match read {
+            // Read after a change, and not what the catalog shows (P-18).
+            _ if key.lane == Lane::Legacy => {}
             Ok(list) => shop.catalog.listed(def, kind, list),
             Err(why) => shop.catalog.list_failed(def, kind, why),
         }

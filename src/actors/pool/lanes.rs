@@ -62,10 +62,9 @@ impl LegacyLane {
     /// An instance of the shared lane has opened in `era`.
     pub(super) const fn shared_opened(self, era: Era) -> Self {
         match (self, era) {
-            (Self::Refused | Self::Doubted, Era::Modern) => Self::Refused,
+            (Self::Refused, _) | (Self::Doubted, Era::Modern) => Self::Refused,
             (Self::Proven, Era::Modern) => Self::Proven,
             (Self::Open | Self::Needless | Self::Down, Era::Modern) => Self::Open,
-            (Self::Refused, Era::Legacy) => Self::Refused,
             (_, Era::Legacy) => Self::Needless,
         }
     }

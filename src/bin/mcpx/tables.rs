@@ -84,6 +84,10 @@ pub(crate) fn status(printer: Printer, answer: &t::StatusAnswer) -> String {
     for server in &answer.servers {
         parts.extend(trouble(server));
     }
+    let remote: Vec<String> = answer.servers.iter().flat_map(reached).collect();
+    if !remote.is_empty() {
+        parts.push(remote.join("\n"));
+    }
     if !answer.hosts.is_empty() {
         parts.push(hosts(printer, &answer.hosts));
     }
@@ -144,6 +148,16 @@ fn servers(printer: Printer, servers: &[t::ServerView]) -> String {
         }
     }
     finish(&table)
+}
+
+/// Where the instances of a remote server are, a line each.
+fn reached(server: &t::ServerView) -> impl Iterator<Item = String> + '_ {
+    server.instances.iter().filter_map(|instance| {
+        let (transport, url) = (instance.transport.as_ref()?, instance.url.as_ref()?);
+        let session = instance.session.as_ref().map(|session| format!(", session {session}"));
+        let session = session.unwrap_or_default();
+        Some(format!("{} #{}: {transport} {url}{session}", server.namespace, instance.id))
+    })
 }
 
 /// Why a server does not run, with what to do.
@@ -451,6 +465,14 @@ mod tests {
             uptime_ms: 61_000,
             in_flight: 2,
         }];
+        let mut remote = ready.clone();
+        for instance in &mut remote.instances {
+            instance.url = Some("https://docs.example/mcp".to_owned());
+            instance.session = Some("1868a90c…".to_owned());
+        }
+        let told: Vec<String> = reached(&remote).collect();
+        assert_eq!(told, ["Git_Hub #7: stdio https://docs.example/mcp, session 1868a90c…"]);
+        assert_eq!(reached(&ready).count(), 0);
         let text = servers(PLAIN, &[ready, server(ServerState::Parked)]);
         let columns: Vec<Vec<&str>> =
             text.lines().map(|line| line.split_whitespace().collect()).collect();

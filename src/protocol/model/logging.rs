@@ -30,6 +30,7 @@ impl LogMessage {
     }
 
     /// The same with the namespace before the logger's name, so that people know whose it is.
+    #[must_use]
     pub fn named(self, namespace: &str) -> Self {
         let mut object = Object::read_or_empty(Some(&self.params));
         let name = match object.get_str("logger").filter(|logger| !logger.is_empty()) {

@@ -225,13 +225,11 @@ impl<S: CallSink> Pending<S> {
     fn log(&self, now: Instant, about: Option<u64>, message: &LogMessage) -> bool {
         let mut table = self.lock();
         table.last_heard = Some(now);
-        let mut sent: Vec<u64> = match about {
-            Some(id) => vec![id],
-            None => {
-                let sent = table.calls.iter().filter(|(_, entry)| entry.frame.is_some());
-                sent.map(|(id, _)| *id).collect()
-            }
+        let on_the_wire = || {
+            let sent = table.calls.iter().filter(|(_, entry)| entry.frame.is_some());
+            sent.map(|(id, _)| *id).collect()
         };
+        let mut sent: Vec<u64> = about.map_or_else(on_the_wire, |id| vec![id]);
         // The newest call of a host is the likeliest.
         sent.sort_unstable_by(|a, b| b.cmp(a));
         let mut told = Vec::new();

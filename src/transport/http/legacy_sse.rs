@@ -20,7 +20,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::address::{Origin, resolve, shown};
 use super::body;
 use super::client::exchange::{answered, no_answer, one_line, refusal};
-use super::client::{Exchange, ExchangeEnd, HttpClient};
+use super::client::{Exchange, HttpClient};
 use super::dial::root;
 use super::media::{Media, quoted};
 use crate::protocol::framing::sse::decode::{SseDecoder, SseEvent};
@@ -143,7 +143,8 @@ impl Events {
     async fn open(client: &HttpClient) -> Result<(Self, Uri), LegacySseFailed> {
         let spec = client.spec();
         let get = exchange(Method::GET, Bytes::new());
-        let (response, url) = answered(client, &spec.url, get).await.map_err(|end| failed(&end))?;
+        let answer = answered(client, &spec.url, get).await;
+        let (response, url) = answer.map_err(|none| LegacySseFailed::Failed(none.why))?;
         let (head, body) = response.into_parts();
         if !head.status.is_success() {
             let said = said(&refusal(client, &head.headers, body).await);
@@ -239,7 +240,7 @@ async fn post(client: &HttpClient, endpoint: &Uri, mut messages: LinkReader) -> 
 /// connection ends with it.
 async fn deliver(client: &HttpClient, endpoint: &Uri, message: Bytes) -> Result<(), String> {
     let answer = answered(client, endpoint, exchange(Method::POST, message)).await;
-    let (response, url) = answer.map_err(|end| failed(&end).to_string())?;
+    let (response, url) = answer.map_err(|none| none.why)?;
     let (head, body) = response.into_parts();
     if head.status.is_success() {
         return Ok(());
@@ -255,13 +256,6 @@ fn exchange(method: Method, body: Bytes) -> Exchange {
 fn said(body: &[u8]) -> String {
     let words = quoted(body);
     if words.is_empty() { words } else { format!(": {words}") }
-}
-
-fn failed(end: &ExchangeEnd) -> LegacySseFailed {
-    LegacySseFailed::Failed(match end {
-        ExchangeEnd::Failed { why, .. } => why.clone(),
-        other => format!("{other:?}"),
-    })
 }
 
 #[cfg(test)]

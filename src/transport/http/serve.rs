@@ -143,6 +143,10 @@ async fn answer(
     {
         parts.headers.insert(header::HOST, host);
     }
+    // Whoever shows the request for debugging does not show its secret.
+    if let Some(value) = parts.headers.get_mut(header::AUTHORIZATION) {
+        value.set_sensitive(true);
+    }
     if let Some(refused) = handler.turn_away(&parts) {
         let empty = body.is_end_stream();
         let mut response = respond(refused, None, limits);

@@ -63,7 +63,7 @@ pub(super) enum Stream {
     Tcp(TcpStream),
 }
 
-/// Probes in a row that an idle peer may leave unanswered, and the silence before the first.
+/// Probes in a row that an idle peer may leave unanswered before it counts as gone.
 const PROBES: u32 = 3;
 
 impl Stream {
@@ -224,5 +224,31 @@ impl AsyncWrite for Paced {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use nix::sys::socket::getsockopt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_peer_that_is_gone_without_a_word_is_looked_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let listener = Listener::from(listener);
+        let (peer, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let accepted = accepted.unwrap().unwrap();
+        assert_eq!(accepted.peer, Some(peer.unwrap().local_addr().unwrap()));
+        accepted.stream.prepare(Some(Duration::from_millis(90_500)));
+        let Stream::Tcp(stream) = accepted.stream else { panic!("no TCP") };
+        assert!(stream.nodelay().unwrap());
+        assert!(getsockopt(&stream, sockopt::KeepAlive).unwrap());
+        assert_eq!(getsockopt(&stream, sockopt::TcpUserTimeout).unwrap(), 90_500);
+        assert_eq!(getsockopt(&stream, sockopt::TcpKeepIdle).unwrap(), 90);
+        assert_eq!(getsockopt(&stream, sockopt::TcpKeepInterval).unwrap(), 90);
+        assert_eq!(getsockopt(&stream, sockopt::TcpKeepCount).unwrap(), PROBES);
     }
 }

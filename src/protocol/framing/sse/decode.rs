@@ -84,7 +84,7 @@ impl SseDecoder {
     pub fn next_event(&mut self) -> Result<Option<SseEvent>, EventTooLarge> {
         while let Some(line) = self.next_line()? {
             if !line.is_empty() {
-                self.line(line)?;
+                self.line(&line)?;
             } else if let Some(event) = self.dispatch() {
                 return Ok(Some(event));
             }
@@ -124,8 +124,8 @@ impl SseDecoder {
         if bytes > self.limit { Err(EventTooLarge { bytes }) } else { Ok(()) }
     }
 
-    fn line(&mut self, line: Bytes) -> Result<(), EventTooLarge> {
-        let colon = memchr::memchr(b':', &line).unwrap_or(line.len());
+    fn line(&mut self, line: &Bytes) -> Result<(), EventTooLarge> {
+        let colon = memchr::memchr(b':', line).unwrap_or(line.len());
         let name = line.slice(..colon);
         let mut value = line.slice((colon + 1).min(line.len())..);
         if value.starts_with(b" ") {

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use super::listen;
 use super::{Asked, ListKind, Phase, UpstreamEvent, UpstreamSession};
 use crate::protocol::jsonrpc::{
     Code, Id, Incoming, Malformed, Message, Notification, RawJson, Request, Response, RpcError,
@@ -208,11 +209,11 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     fn notification(&mut self, now: Instant, note: &Notification) {
-        if !self.is_of_open_stream(note.params.as_ref()) {
+        if !self.is_of_open_stream(note) {
             return;
         }
         match note.method.as_str() {
-            "notifications/subscriptions/acknowledged" => {
+            listen::ACKNOWLEDGED => {
                 self.listen_acknowledged(now, note.params.as_ref());
             }
             "notifications/cancelled" => self.listen_cancelled(now, note.params.as_ref()),

@@ -8,15 +8,16 @@
 //!
 //! The pages disagree on how a server ends a stream: by the response to the request (subscriptions
 //! page) or by a cancellation that names it (cancellation page). Both are taken (U-43), and it is
-//! opened again after `upstream.listen_reopen_delay`. What changed meanwhile nobody has told: the
-//! lists are read again, and each resource counts as updated.
+//! opened again after `upstream.listen_reopen_delay`, later where it tells nothing time and again.
+//! What changed meanwhile nobody has told: the lists are read again, and each resource counts as
+//! updated.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::{Asked, UpstreamEvent, UpstreamSession, refusal};
 use crate::protocol::edge;
-use crate::protocol::jsonrpc::{Code, Id, Method, Object, RawJson, RpcError};
+use crate::protocol::jsonrpc::{Code, Method, Notification, Object, RawJson, RpcError};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::listen::{ListenFilter, subscription_id};
 use crate::protocol::session::pending::CallSink;
@@ -24,15 +25,18 @@ use crate::protocol::session::timers::{Timer, after};
 use crate::protocol::session::upstream::ListKind;
 
 const LISTEN: &str = "subscriptions/listen";
+pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-/// The rest between tries of a stream that is refused doubles this often at most.
+/// The rest between tries that bring nothing doubles this often at most.
 const MOST_DOUBLINGS: u32 = 6;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Listening {
-    /// What the server declared that it tells of; resources it lets nobody subscribe to are none.
-    offers: Offers,
+    /// The lists of whose changes the server declared that it tells.
+    offers: ListenFilter,
+    /// It lets its resources be subscribed to.
+    subscribe: bool,
     /// The resources whose updates are wanted; none where nobody has said so yet.
     wanted: Option<BTreeSet<String>>,
     /// Those that the server has agreed to.
@@ -43,22 +47,16 @@ pub(super) struct Listening {
     replaced: Option<Stream>,
     /// A stream has ended that was not replaced: what happened since then is not known.
     gap: bool,
-    /// Tries in a row that came to nothing.
-    refusals: u32,
+    /// Streams in a row that told nothing: refused, or ended without a word.
+    silent: u32,
+    /// It was said once that the server refuses them.
+    refusal_told: bool,
     /// Requests about single resources under way, to a legacy server.
     subscribing: Vec<(u64, String)>,
     /// Resources that a legacy server was asked for.
     asked: BTreeSet<String>,
     /// Those that it told of in a session that is over.
     lapsed: BTreeSet<String>,
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct Offers {
-    tools: bool,
-    prompts: bool,
-    resources: bool,
-    subscribe: bool,
 }
 
 #[derive(Debug)]
@@ -75,27 +73,29 @@ impl Listening {
             let flag = capabilities.member(kind).and_then(|kind| kind.member(flag));
             flag.is_some_and(|flag| flag.as_bytes() == b"true")
         };
-        self.offers = Offers {
+        self.subscribe = flag("resources", "subscribe");
+        self.offers = ListenFilter {
             tools: flag("tools", "listChanged"),
             prompts: flag("prompts", "listChanged"),
             resources: flag("resources", "listChanged"),
-            subscribe: flag("resources", "subscribe"),
+            uris: BTreeSet::new(),
         };
     }
 
     /// What a stream is to tell of now.
     fn filter(&self) -> ListenFilter {
-        let Offers { tools, prompts, resources, subscribe } = self.offers;
-        let uris = self.wanted.clone().filter(|_| subscribe).unwrap_or_default();
-        ListenFilter { tools, prompts, resources, uris }
+        let uris = self.wanted.clone().filter(|_| self.subscribe).unwrap_or_default();
+        ListenFilter { uris, ..self.offers.clone() }
     }
 
     fn is_open(&self, id: &RawJson) -> bool {
-        [&self.stream, &self.replaced]
-            .into_iter()
-            .flatten()
-            .any(|stream| stream.id.to_string() == id.as_str())
+        [&self.stream, &self.replaced].into_iter().flatten().any(|stream| names(id, stream.id))
     }
+}
+
+/// Whether an id of the peer's writing means ours; some write every id as a string (F13).
+fn names(id: &RawJson, ours: u64) -> bool {
+    id.as_str().trim_matches('"') == ours.to_string()
 }
 
 impl<S: CallSink> UpstreamSession<S> {
@@ -113,7 +113,7 @@ impl<S: CallSink> UpstreamSession<S> {
         };
         let wanted = wanted.clone();
         self.listening.confirmed.retain(|uri| wanted.contains(uri));
-        if !self.listening.offers.subscribe {
+        if !self.listening.subscribe {
             for uri in wanted {
                 let text = "the server offers no subscriptions to its resources";
                 self.watched(uri, Err(RpcError::new(Code::InvalidParams, text)));
@@ -230,21 +230,26 @@ impl<S: CallSink> UpstreamSession<S> {
 
     /// Whether a notification may pass: what is tagged must name a stream that is open, which the
     /// stdio page asks for (U-42). What is not tagged belongs to no stream.
-    pub(super) fn is_of_open_stream(&self, params: Option<&RawJson>) -> bool {
-        subscription_id(params).is_none_or(|id| self.listening.is_open(&id))
+    pub(super) fn is_of_open_stream(&mut self, note: &Notification) -> bool {
+        let Some(id) = subscription_id(note.params.as_ref()) else { return true };
+        let open = self.listening.is_open(&id);
+        if open && note.method.as_str() != ACKNOWLEDGED {
+            self.listening.silent = 0;
+        }
+        open
     }
 
-    /// `notifications/subscriptions/acknowledged`.
+    /// [`ACKNOWLEDGED`].
     pub(super) fn listen_acknowledged(&mut self, now: Instant, params: Option<&RawJson>) {
         let id = subscription_id(params);
         let listening = &mut self.listening;
         let Some(stream) = &mut listening.stream else { return };
-        let named = id.is_none_or(|id| id.as_str() == stream.id.to_string());
+        let named = id.is_none_or(|id| names(&id, stream.id));
         if stream.acknowledged || !named {
             return;
         }
         stream.acknowledged = true;
-        listening.refusals = 0;
+        listening.refusal_told = false;
         let asked = stream.asked.clone();
         let agreed = params.and_then(|params| params.member("notifications"));
         let agreed = agreed.as_ref().map(ListenFilter::read).unwrap_or_default();
@@ -296,9 +301,10 @@ impl<S: CallSink> UpstreamSession<S> {
 
     /// `notifications/cancelled`: the other way in which a server ends a stream.
     pub(super) fn listen_cancelled(&mut self, now: Instant, params: Option<&RawJson>) {
-        let id = params.and_then(|params| params.member("requestId"));
-        let id = id.and_then(|id| Id::from_raw(id.as_str()).ok()).and_then(|id| id.as_u64());
-        if let Some(id) = id.filter(|id| self.is_listening(*id)) {
+        let named = params.and_then(|params| params.member("requestId"));
+        let own = self.asked.iter().filter(|(_, asked)| *asked == Asked::Listen);
+        let id = named.and_then(|named| own.map(|(id, _)| *id).find(|id| names(&named, *id)));
+        if let Some(id) = id {
             self.asked.retain(|(asked, _)| *asked != id);
             self.stream_ended(now, id, None);
         }
@@ -319,6 +325,7 @@ impl<S: CallSink> UpstreamSession<S> {
         let Some(stream) = listening.stream.take_if(|stream| stream.id == id) else { return };
         if stream.acknowledged {
             listening.gap = true;
+            listening.silent += 1;
             return self.reopen_later(now);
         }
         if let Some(error) = error {
@@ -330,7 +337,7 @@ impl<S: CallSink> UpstreamSession<S> {
             return;
         }
         self.listening.gap = true;
-        self.listening.refusals += 1;
+        self.listening.silent += 1;
         let never = error.is_some_and(|error| error.code == Code::MethodNotFound.number());
         if !never {
             self.reopen_later(now);
@@ -338,7 +345,7 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     fn stream_refused(&mut self, stream: &Stream, error: &RpcError) {
-        if self.listening.refusals == 0 {
+        if !std::mem::replace(&mut self.listening.refusal_told, true) {
             self.out.warn(format!("the server refuses {LISTEN}: {:.200}", refusal(error)));
         }
         let new = stream.asked.uris.difference(&self.listening.confirmed);
@@ -348,7 +355,7 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     fn reopen_later(&mut self, now: Instant) {
-        let doublings = self.listening.refusals.saturating_sub(1).min(MOST_DOUBLINGS);
+        let doublings = self.listening.silent.saturating_sub(1).min(MOST_DOUBLINGS);
         let rest = self.config.timings.listen_reopen.saturating_mul(1 << doublings);
         self.timers.set(Timer::ListenReopen, after(now, rest));
     }

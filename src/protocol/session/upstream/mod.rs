@@ -203,12 +203,10 @@ impl<S: CallSink> UpstreamSession<S> {
             Asked::Discover => self.discover_answered(now, outcome),
             Asked::Initialize => self.initialize_answered(now, outcome),
             Asked::ListPage(kind) => self.page_answered(now, kind, outcome),
-            // One that refuses goes on logging as it likes; what is not wanted is not relayed.
-            Asked::SetLevel => {}
+            // Whatever it says: what is not wanted is not passed on.
+            Asked::SetLevel | Asked::Unsubscribe => {}
             Asked::Listen => self.listen_answered(now, id, outcome),
             Asked::Subscribe => self.subscribe_answered(id, outcome),
-            // Whatever it says: its updates are not passed on any more.
-            Asked::Unsubscribe => {}
             // Also an error is a sign of life (P-13).
             Asked::Alive => self.timers.clear(Timer::Ping),
         }
@@ -221,6 +219,9 @@ impl<S: CallSink> UpstreamSession<S> {
         self.timers.clear_all();
         self.asked.clear();
         self.calls.held.clear();
+        if let Some(http) = &mut self.http {
+            http.end();
+        }
         self.listening_ended();
         self.lists_ended(&why);
         self.phase = Phase::Ended(why);

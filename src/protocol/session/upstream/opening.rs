@@ -45,9 +45,8 @@ pub(super) struct Opening {
     reoffered: bool,
     /// An `initialize` answer that named a modern revision was followed by a discover (F26).
     reprobed: bool,
-    /// Over HTTP, both legs were answered as where there is no such endpoint (U-41).
-    discover_bare: bool,
-    initialize_bare: bool,
+    /// Over HTTP, the legs that were answered as where there is no such endpoint (U-41).
+    bare: Vec<Era>,
 }
 
 impl Opening {
@@ -60,8 +59,7 @@ impl Opening {
             initialize_failed: None,
             reoffered: false,
             reprobed: false,
-            discover_bare: false,
-            initialize_bare: false,
+            bare: Vec::new(),
         }
     }
 
@@ -75,13 +73,18 @@ impl Opening {
             initialize_failed: None,
             reoffered: false,
             reprobed: false,
-            discover_bare: false,
-            initialize_bare: false,
+            bare: Vec::new(),
         }
     }
 
     fn may(&self, era: Era) -> bool {
         self.plan.both || self.plan.first == era
+    }
+
+    fn answered_bare(&mut self, leg: Era, failure: &HttpFailure) {
+        if failure.is_bare() {
+            self.bare.push(leg);
+        }
     }
 
     fn discover_tried(&self) -> bool {
@@ -207,7 +210,7 @@ impl<S: CallSink> UpstreamSession<S> {
 
     /// Over HTTP, the probe was refused by a status alone (U-11, F24).
     pub(super) fn discover_failed(&mut self, failure: HttpFailure) {
-        self.opening.discover_bare = failure.is_bare();
+        self.opening.answered_bare(Era::Modern, &failure);
         if self.may_be_sse() {
             self.fail(OpenError::TrySse(failure));
         } else {
@@ -220,7 +223,7 @@ impl<S: CallSink> UpstreamSession<S> {
         if let Some(error) = &failure.error {
             return self.initialize_refused(error);
         }
-        self.opening.initialize_bare = failure.is_bare();
+        self.opening.answered_bare(Era::Legacy, &failure);
         if self.opening.may(Era::Modern) && !self.opening.discover_tried() {
             self.opening.initialize_failed = Some(OpenError::Http(failure));
             self.send_discover(Revision::NEWEST);
@@ -244,8 +247,8 @@ impl<S: CallSink> UpstreamSession<S> {
     fn may_be_sse(&self) -> bool {
         let opening = &self.opening;
         self.http.as_ref().is_some_and(|http| http.may_be_sse())
-            && opening.initialize_bare
-            && (opening.discover_bare || !opening.discover_tried())
+            && opening.bare.contains(&Era::Legacy)
+            && (opening.bare.contains(&Era::Modern) || !opening.discover_tried())
     }
 
     /// Asked for another version (U-14): one that was not tried, else one that was, since the server

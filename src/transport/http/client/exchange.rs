@@ -64,7 +64,7 @@ impl Tell {
 async fn through(client: &HttpClient, exchange: Exchange, tell: &Tell) -> Option<ExchangeEnd> {
     let (response, url) = match answered(client, &client.spec.url, exchange).await {
         Ok(answered) => answered,
-        Err(end) => return Some(end),
+        Err(Unanswered { sent, why }) => return Some(ExchangeEnd::Failed { sent, why }),
     };
     let (head, body) = response.into_parts();
     if !head.status.is_success() {
@@ -98,12 +98,19 @@ async fn through(client: &HttpClient, exchange: Exchange, tell: &Tell) -> Option
     answer.read(body, &url, tell).await
 }
 
+/// Why there is no answer: [`ExchangeEnd::Failed`].
+pub(in crate::transport::http) struct Unanswered {
+    /// Whether any byte of the request may have reached the server.
+    sent: bool,
+    pub(in crate::transport::http) why: String,
+}
+
 /// The answer of `url`, which is of the client's origin, behind all redirects; and whose it is.
 pub(in crate::transport::http) async fn answered(
     client: &HttpClient,
     url: &Uri,
     exchange: Exchange,
-) -> Result<(Response<Incoming>, Uri), ExchangeEnd> {
+) -> Result<(Response<Incoming>, Uri), Unanswered> {
     let spec = &client.spec;
     let (first, mut url) = (url, url.clone());
     let mut headers = headers(client, &exchange);
@@ -116,9 +123,11 @@ pub(in crate::transport::http) async fn answered(
             query.and_then(|pair| with_query(&url, pair)).unwrap_or_else(|| url.clone());
         *request.headers_mut() = headers.clone();
         let response = client.pool.request(request).await.map_err(|error| ended(&error, &url))?;
-        match redirect(&url, &response)? {
-            Some(next) => url = next,
-            None => return Ok((response, url)),
+        match redirect(&url, &response) {
+            Ok(Some(next)) => url = next,
+            Ok(None) => return Ok((response, url)),
+            // What redirects has done nothing.
+            Err(why) => return Err(Unanswered { sent: false, why }),
         }
     }
     let why = format!(
@@ -128,7 +137,7 @@ pub(in crate::transport::http) async fn answered(
         shown(&url),
         spec.limits.redirects,
     );
-    Err(ExchangeEnd::Failed { sent: false, why })
+    Err(Unanswered { sent: false, why })
 }
 
 fn headers(client: &HttpClient, exchange: &Exchange) -> HeaderMap {
@@ -160,7 +169,7 @@ async fn proxied(client: &HttpClient, url: &Uri, headers: &mut HeaderMap) {
 /// Where an answer leads to. What was asked is asked there again, body and all: 301 and 302 are
 /// taken for 308 and 307, which their senders mean. Another origin is never followed, for it would
 /// get the credentials, the session and the arguments (A-05).
-fn redirect<B>(url: &Uri, response: &Response<B>) -> Result<Option<Uri>, ExchangeEnd> {
+fn redirect<B>(url: &Uri, response: &Response<B>) -> Result<Option<Uri>, String> {
     if !matches!(response.status().as_u16(), 301 | 302 | 307 | 308) {
         return Ok(None);
     }
@@ -172,24 +181,20 @@ fn redirect<B>(url: &Uri, response: &Response<B>) -> Result<Option<Uri>, Exchang
         Some(next) => {
             let to = Origin::of(&next).map_or_else(|| shown(&next), |to| to.to_string());
             let from = from.map(|from| from.to_string()).unwrap_or_default();
-            let why = format!(
+            Err(format!(
                 "{from} redirects ({status}) to another origin, {to}, where credentials are never \
                  sent; if that is right, write url = \"{}\"",
                 shown(&next),
-            );
-            Err(ExchangeEnd::Failed { sent: false, why })
+            ))
         }
-        None => {
-            let why = format!("{} redirects ({status}) to what is no address", shown(url));
-            Err(ExchangeEnd::Failed { sent: false, why })
-        }
+        None => Err(format!("{} redirects ({status}) to what is no address", shown(url))),
     }
 }
 
 /// Why there was no answer at all.
-fn ended(error: &hyper_util::client::legacy::Error, url: &Uri) -> ExchangeEnd {
+fn ended(error: &hyper_util::client::legacy::Error, url: &Uri) -> Unanswered {
     if let Some(failed) = cause::<DialFailed>(error) {
-        return ExchangeEnd::Failed { sent: false, why: failed.to_string() };
+        return Unanswered { sent: false, why: failed.to_string() };
     }
     let broke = cause::<hyper::Error>(error);
     // A request that a connection gave back was not begun.
@@ -201,7 +206,7 @@ fn ended(error: &hyper_util::client::legacy::Error, url: &Uri) -> ExchangeEnd {
         Some(broke) if broke.is_parse() => format!("did not answer in HTTP ({broke})"),
         _ => format!("did not answer: {}", root(error)),
     };
-    ExchangeEnd::Failed { sent: !unsent, why: format!("{} {how}", shown(url)) }
+    Unanswered { sent: !unsent, why: format!("{} {how}", shown(url)) }
 }
 
 fn cause<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {

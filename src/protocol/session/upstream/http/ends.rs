@@ -46,7 +46,7 @@ impl<S: CallSink> UpstreamSession<S> {
             return;
         }
         if let Some(asked) = self.opening_leg(id) {
-            return self.leg_ended(now, asked, id, live, end);
+            return self.leg_ended(now, asked, id, live.accepted, end);
         }
         match end {
             ExchangeEnd::Whole if live.accepted => self.only_accepted(id),
@@ -56,7 +56,7 @@ impl<S: CallSink> UpstreamSession<S> {
             ExchangeEnd::Failed { sent: false, why } if live.trail.last_id().is_some() => {
                 self.broke_off(now, id, live, why);
             }
-            ExchangeEnd::Failed { sent: false, why } => self.unreachable(now, id, why),
+            ExchangeEnd::Failed { sent: false, why } => self.unreachable(now, id, &why),
             ExchangeEnd::Refused { status, body } => self.refused(now, id, live, status, &body),
             ExchangeEnd::Unreadable { what } => {
                 self.answer_instead(now, id, Answer::Invalid(what));
@@ -110,7 +110,7 @@ impl<S: CallSink> UpstreamSession<S> {
 
     /// No byte left. Where nothing else shows that the server is there, the connection is given up,
     /// so that its pool can rest before it tries again.
-    fn unreachable(&mut self, now: Instant, id: u64, why: String) {
+    fn unreachable(&mut self, now: Instant, id: u64, why: &str) {
         let why = format!("the server could not be reached: {why}");
         // Nobody waits for this one: it is tried again after a rest, and costs nobody the connection.
         if self.is_listening(id) {
@@ -170,7 +170,7 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     /// A leg of the opening ended without a message (U-11, F24).
-    fn leg_ended(&mut self, now: Instant, leg: Asked, id: u64, live: Live, end: ExchangeEnd) {
+    fn leg_ended(&mut self, now: Instant, leg: Asked, id: u64, accepted: bool, end: ExchangeEnd) {
         let reply = match &end {
             ExchangeEnd::Refused { body, .. } => reply_to(id, body),
             _ => None,
@@ -184,7 +184,7 @@ impl<S: CallSink> UpstreamSession<S> {
                 self.leg_refused(now, leg, failure, reply);
             }
             ExchangeEnd::Whole => {
-                let status = if live.accepted { " (HTTP 202)" } else { "" };
+                let status = if accepted { " (HTTP 202)" } else { "" };
                 self.leg_said_nothing(leg, unreadable(format!("it holds no message{status}")));
             }
             ExchangeEnd::Unreadable { what } => self.leg_said_nothing(leg, unreadable(what)),
@@ -225,7 +225,7 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     /// A notification or an answer of ours was not taken, which ends nothing (F20).
-    pub(super) fn note_ended(&mut self, now: Instant, live: Live, end: ExchangeEnd) {
+    pub(super) fn note_ended(&mut self, now: Instant, live: &Live, end: ExchangeEnd) {
         let greeting = live.what == What::Greeting;
         let text = match end {
             ExchangeEnd::Refused { status: StatusCode::NOT_FOUND, .. } if live.named => {
@@ -255,9 +255,9 @@ impl<S: CallSink> UpstreamSession<S> {
 
     /// The standalone stream ended (F19): a server that has none says so by a status, and is not
     /// asked again; any other end may be followed by another stream.
-    pub(super) fn standalone_ended(&mut self, now: Instant, live: Live, end: ExchangeEnd) {
+    pub(super) fn standalone_ended(&mut self, now: Instant, live: Live, end: &ExchangeEnd) {
         let current = self.http.as_ref().is_some_and(|http| http.generation == live.generation);
-        let again = match &end {
+        let again = match end {
             ExchangeEnd::Whole | ExchangeEnd::Failed { .. } | ExchangeEnd::TooLarge { .. } => true,
             ExchangeEnd::Refused { status, .. } => {
                 status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS

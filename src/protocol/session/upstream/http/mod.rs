@@ -143,6 +143,16 @@ impl Http {
         self.session = None;
     }
 
+    /// The connection is of no more use: what still comes of exchanges concerns nobody. The session
+    /// is kept, for its end is still to be told.
+    pub(super) fn end(&mut self) {
+        self.live.clear();
+        self.resting.clear();
+        self.held.clear();
+        self.accepted.clear();
+        self.greeting = None;
+    }
+
     /// The session id, cut short for people.
     pub(super) fn shown_session(&self) -> Option<String> {
         const SHOWN: usize = 8;

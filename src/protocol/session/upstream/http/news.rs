@@ -55,7 +55,7 @@ impl<S: CallSink> UpstreamSession<S> {
     ) {
         match what {
             What::Request(id) => {
-                let initialize = self.asked.iter().any(|asked| *asked == (id, Asked::Initialize));
+                let initialize = self.asked.contains(&(id, Asked::Initialize));
                 if let (true, Some(http)) = (initialize, &mut self.http) {
                     http.session = headers.get(SESSION_ID).filter(|id| !id.is_empty()).cloned();
                 }
@@ -87,8 +87,8 @@ impl<S: CallSink> UpstreamSession<S> {
     fn ended(&mut self, now: Instant, live: Live, end: ExchangeEnd) {
         match live.what {
             What::Request(id) => self.request_ended(now, id, live, end),
-            What::Greeting | What::Note => self.note_ended(now, live, end),
-            What::Standalone => self.standalone_ended(now, live, end),
+            What::Greeting | What::Note => self.note_ended(now, &live, end),
+            What::Standalone => self.standalone_ended(now, live, &end),
         }
     }
 

@@ -163,6 +163,24 @@ fn u42_a_grown_filter_replaces_the_stream() {
     assert!(rig.notices.is_empty(), "{:?}", rig.notices);
 }
 
+/// F13: a server that writes the stream's id as a string means it all the same.
+#[test]
+fn f13_ids_in_another_form() {
+    let mut rig = Rig::modern();
+    rig.watch(&["a:1"]);
+    let id = rig.last_id("subscriptions/listen");
+    let note = |method: &str, more: Value| {
+        let mut params = more;
+        params["_meta"] = json!({ SUBSCRIPTION: id.to_string() });
+        json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
+    };
+    let agreed = json!({ "notifications": { "resourceSubscriptions": ["a:1"] } });
+    rig.says(&note("notifications/subscriptions/acknowledged", agreed));
+    assert_eq!(watched(&mut rig), ["a:1"]);
+    rig.says(&note(UPDATED, json!({ "uri": "a:1" })));
+    assert_eq!(news(&mut rig), ["a:1"]);
+}
+
 /// U-43: what was declared and is declined is said.
 #[test]
 fn u43_a_declined_part_is_a_warning() {
@@ -244,10 +262,19 @@ fn u43_refusals() {
         busy.at(300);
         busy.last_id("subscriptions/listen")
     };
+    // A server that agrees and ends it at once is no better; one that has told something is.
     busy.agrees(id);
     busy.answers(id, r#"{"resultType":"complete"}"#);
+    busy.at(320);
     busy.new_frames();
-    busy.at(302);
+    busy.at(400);
+    let id = busy.last_id("subscriptions/listen");
+    assert_eq!(busy.new_frames(), ["subscriptions/listen"]);
+    busy.agrees(id);
+    busy.says_about(id, UPDATED, json!({ "uri": "a:1" }));
+    busy.answers(id, r#"{"resultType":"complete"}"#);
+    busy.new_frames();
+    busy.at(402);
     assert!(busy.new_frames().contains(&"subscriptions/listen".to_owned()));
 }
 

@@ -4,22 +4,26 @@
 use super::*;
 
 /// A small generator of its own, so that a seed means the same for ever.
-struct Dice(u64);
+pub(super) struct Dice(u64);
 
 impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(super) fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         usize::try_from(self.0 % sides as u64).unwrap()
     }
 
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+    pub(super) fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
         from[self.roll(from.len())]
     }
 }
 
-const RESULTS: &[&str] = &[
+pub(super) const RESULTS: &[&str] = &[
     "{}",
     "null",
     "7",
@@ -36,7 +40,7 @@ const RESULTS: &[&str] = &[
     r#"{"resultType":"x"}"#,
 ];
 
-const ERRORS: &[&str] = &[
+pub(super) const ERRORS: &[&str] = &[
     r#"{"code":-32601,"message":"m"}"#,
     r#"{"code":-32022,"message":"m","data":{"supported":["2026-07-28"]}}"#,
     r#"{"code":-32022,"message":"m","data":{"supported":["2024-11-05"]}}"#,
@@ -45,7 +49,7 @@ const ERRORS: &[&str] = &[
     "null",
 ];
 
-const OTHERS: &[&str] = &[
+pub(super) const OTHERS: &[&str] = &[
     "noise",
     "42",
     "[]",

@@ -77,7 +77,7 @@ pub(in crate::transport::http) async fn server(connections: Vec<Vec<Do>>) -> Ser
             let (stream, _) = listener.accept().await.unwrap();
             spawn_named("connection", act(stream, todo, tell.clone()));
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     });
     Server { address, seen, _running: Aborted(running) }
 }

@@ -1,8 +1,10 @@
 //! The session over HTTP against scripted exchanges.
 
 mod calls;
+mod listen;
 mod marks;
 mod opening;
+mod random;
 mod streams;
 
 use ::http::{HeaderName, Method as HttpMethod, StatusCode};

@@ -1,0 +1,163 @@
+//! Remote servers as they are configured: headers, credentials, ways, and what is told when there is
+//! no answer (A-01, A-02, A-05, F21).
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::json;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+use crate::http::{front, names};
+use crate::setup;
+use crate::support::raw_host::text_of;
+use crate::support::scripted_http::{Reply, ScriptedHttp, answers};
+
+/// A01, A02: each kind of credential is where it belongs, on every request.
+#[tokio::test]
+async fn a01_credentials_go_with_every_request() {
+    let token = "${cmd:printf hush}";
+    for (auth, header, value, target) in [
+        (format!("type = \"bearer\", token = \"{token}\""), "authorization", "Bearer hush", "/mcp"),
+        (
+            format!("type = \"basic\", username = \"me\", password = \"{token}\""),
+            "authorization",
+            "Basic bWU6aHVzaA==",
+            "/mcp",
+        ),
+        (
+            format!("type = \"header\", name = \"X-Key\", value = \"{token}\""),
+            "x-key",
+            "hush",
+            "/mcp",
+        ),
+        (
+            format!("type = \"query\", name = \"key\", value = \"{token}\""),
+            "x-tenant",
+            "acme",
+            "/mcp?key=hush",
+        ),
+    ] {
+        let server = ScriptedHttp::start(|request| answers::legacy(request, "2025-11-25")).await;
+        let more = format!("---\nheaders = {{ X-Tenant = \"acme\" }}\nauth = {{ {auth} }}\n");
+        let (mut daemon, mut host) = front(&server, &more).await;
+        let answer = host.call("up_echo", json!({ "text": "hi" })).await;
+        assert_eq!(text_of(&answer), "hi", "{auth}: {answer}\n{}", server.story());
+        daemon.stop();
+        server.nth_verb("DELETE", 1).await;
+        assert!(names(&server).len() >= 6, "{:?}", names(&server));
+        for request in server.requests() {
+            assert_eq!(request.header(header).as_deref(), Some(value), "{auth}");
+            assert_eq!(request.header("x-tenant").as_deref(), Some("acme"));
+            assert_eq!(request.target, target);
+            assert_eq!(request.all(header).len(), 1);
+        }
+    }
+}
+
+/// A05: nothing goes to another origin, and the text names both.
+#[tokio::test]
+async fn a05_a_redirect_to_another_origin_is_told() {
+    let other = ScriptedHttp::start(answers::modern).await;
+    let elsewhere = other.url("/mcp");
+    let location = elsewhere.clone();
+    let server =
+        ScriptedHttp::start(move |_| Reply::status(307).header("Location", &location)).await;
+    let (mut daemon, mut host) = front(&server, "expose.mode = \"core\"").await;
+    let answer = setup::call(&mut host, "up", "echo", json!({ "text": "x" })).await;
+    let said = text_of(&answer);
+    assert!(said.contains(&format!("http://{} redirects (307)", server.addr())), "{said}");
+    assert!(said.contains(&format!("write url = \"{elsewhere}\"")), "{said}");
+    assert_eq!(other.connections(), 0);
+    daemon.stop();
+}
+
+/// F21: a login page is named by its title.
+#[tokio::test]
+async fn f21_a_login_page_is_told() {
+    let page = "<html><head><title>Sign in to Acme</title></head></html>";
+    let server = ScriptedHttp::start(move |_| Reply::text(200, "text/html", page)).await;
+    let (mut daemon, mut host) = front(&server, "expose.mode = \"core\"").await;
+    let answer = setup::call(&mut host, "up", "echo", json!({ "text": "x" })).await;
+    let said = text_of(&answer);
+    assert!(said.contains("a web page titled \"Sign in to Acme\""), "{said}");
+    daemon.stop();
+}
+
+/// A proxy from the settings is told the whole address; the name is its business.
+#[tokio::test]
+async fn a_proxy_from_the_settings_is_used() {
+    let proxy = ScriptedHttp::start(answers::modern).await;
+    let more = format!(
+        "{}\nproxy.http = \"{}\"\n\n[servers.up]\nurl = \"http://docs.invalid/mcp\"\n",
+        setup::PASS,
+        proxy.url("")
+    );
+    let mut daemon = setup::start(|_| Vec::new(), &more);
+    let mut host = setup::host(&daemon, "2025-11-25").await;
+    let answer = host.call("up_echo", json!({ "text": "hi" })).await;
+    assert_eq!(text_of(&answer), "hi", "{answer}\n{}", proxy.story());
+    let called = proxy.nth("tools/call", 1).await;
+    assert_eq!(called.target, "http://docs.invalid/mcp");
+    assert_eq!(called.header("host").as_deref(), Some("docs.invalid"));
+    daemon.stop();
+}
+
+/// A server whose certificate a CA of one's own has signed is trusted by `tls.extra_ca`.
+#[tokio::test]
+async fn a_ca_from_the_settings_is_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let ca = folder.path().join("ca.pem");
+    let server = ScriptedHttp::start(answers::modern).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let behind = server.addr();
+    let acceptor = acceptor(&ca);
+    let terminating = tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                let mut on = TcpStream::connect(behind).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut stream, &mut on).await;
+            });
+        }
+    });
+    let configured = |extra: &str| {
+        let table = format!("\n\n[servers.up]\nurl = \"https://{address}/mcp\"\n");
+        format!("expose.mode = \"core\"\n{extra}{table}")
+    };
+    for (extra, expected) in [
+        (format!("tls.extra_ca = [\"{}\"]", ca.display()), "hi"),
+        (String::new(), "name that CA's file in tls.extra_ca"),
+    ] {
+        let mut daemon = setup::start(|_| Vec::new(), &configured(&extra));
+        let mut host = setup::host(&daemon, "2025-11-25").await;
+        let answer = setup::call(&mut host, "up", "echo", json!({ "text": "hi" })).await;
+        assert!(text_of(&answer).contains(expected), "{answer}");
+        daemon.stop();
+    }
+    terminating.abort();
+}
+
+fn acceptor(ca_file: &std::path::Path) -> TlsAcceptor {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    std::fs::write(ca_file, ca.pem()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, &ca).unwrap();
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .unwrap();
+    TlsAcceptor::from(Arc::new(config))
+}
