@@ -7,7 +7,7 @@
 use super::outcome::Told;
 use super::resources::{find, missing_error};
 use super::{Context, Request};
-use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
+use crate::protocol::jsonrpc::{Code, Object, RawJson, RpcError};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::ListKind;
 
@@ -50,7 +50,9 @@ fn address(request: &Request) -> Result<String, RpcError> {
 /// With the address that the host knows, where the server gave nothing itself.
 fn about(address: &str, mut error: RpcError) -> RpcError {
     if error.data.is_none() {
-        error.data = Some(RawJson::write(&serde_json::json!({ "uri": address })));
+        let mut data = Object::new();
+        data.set("uri", RawJson::write(address));
+        error.data = Some(data.write());
     }
     error
 }
