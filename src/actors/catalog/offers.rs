@@ -210,9 +210,11 @@ impl OffersView {
     }
 
     /// The address for hosts of a URI that the server of this key uses: in a list, in a result, in a
-    /// note. What it gives leads back ([`Self::resolve`]).
+    /// note. What it gives leads back ([`Self::resolve`]), but for a server without resources: nobody
+    /// can read its URIs there, so those in its results stay what they are.
     pub fn address_of(&self, key: &str, uri: &str) -> String {
-        let at = self.servers.iter().position(|seen| seen.server.def.key == key);
+        let readable = |seen: &Seen| !seen.server.lacks(ListKind::Resources.capability());
+        let at = self.servers.iter().position(|seen| seen.server.def.key == key && readable(seen));
         at.map_or_else(|| uri.to_owned(), |at| self.address_at(at, uri))
     }
 

@@ -144,6 +144,18 @@ fn f46_mixed_modes() {
     assert_eq!(view.address_of("d", "mcpx://c/file:///x"), "mcpx://d/mcpx://c/file:///x");
 }
 
+/// Links of a server that has tools alone can be read nowhere, so they are not rewritten.
+#[test]
+fn f46_links_of_servers_without_resources_stay() {
+    for mode in [ExposeMode::Core, ExposeMode::Passthrough] {
+        let mut bare = CatalogServer::clone(&server("a", None, &[], &[], &[]));
+        bare.capabilities = Some(raw(r#"{"tools":{}}"#.to_owned()));
+        let other = server("b", None, &["b:1"], &[], &[]);
+        let view = OffersView::new(&[Arc::new(bare), other], &expose(mode));
+        assert_eq!(view.address_of("a", "https://a.test/x"), "https://a.test/x");
+    }
+}
+
 /// F38: each list has its own digest, which changes with what is seen.
 #[test]
 fn f38_digests_are_of_what_is_seen() {
