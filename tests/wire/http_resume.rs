@@ -131,3 +131,19 @@ async fn h32_older_revisions_get_no_ids() {
     drop(stream);
     eventually!(SOON, host.delete().send().await.status == 204);
 }
+
+/// A host that names events before JSON gets them from the first moment on, a notification none.
+#[tokio::test]
+async fn f21_a_host_that_would_rather_have_events() {
+    let daemon = one("");
+    let host = http_host(&daemon, "2025-11-25").await;
+    let events = "text/event-stream, application/json";
+    let ping = host.message(71, "ping", Value::Null);
+    let mut stream = host.post(&ping).header("accept", events).send().await;
+    let first = stream.next_event().await.unwrap();
+    assert_eq!((first.data.as_deref(), first.retry), (Some(""), Some(1000)));
+    stream.answer(71).await;
+    stream.expect_end().await;
+    let note = json!({ "jsonrpc": "2.0", "method": "notifications/x" });
+    host.post(&note).header("accept", events).send().await.expect_accepted().await;
+}

@@ -87,7 +87,7 @@ impl Endpoint {
         let said = Said::of(headers);
         let session = match self.found(headers, &said) {
             Ok(session) => session,
-            Err(refused) => return refused,
+            Err(refused) => return *refused,
         };
         if !Accepts::of(headers).events {
             return answer::not_acceptable("text/event-stream");
@@ -108,7 +108,7 @@ impl Endpoint {
         let said = Said::of(headers);
         let session = match self.found(headers, &said) {
             Ok(session) => session,
-            Err(refused) => return refused,
+            Err(refused) => return *refused,
         };
         let (reply, answered) = oneshot::channel();
         let _ = session.cast(HostMsg::End { said, reply });
@@ -121,14 +121,14 @@ impl Endpoint {
 
     /// The session of a GET or a DELETE. A modern host has neither (2026-07-28 Streamable HTTP page,
     /// "Earlier Streamable HTTP Revisions").
-    fn found(&self, headers: &HeaderMap, said: &Said) -> Result<ActorRef<HostMsg>, HttpOut> {
+    fn found(&self, headers: &HeaderMap, said: &Said) -> Result<ActorRef<HostMsg>, Box<HttpOut>> {
         if said.is_modern() {
-            return Err(answer::wrong_method(answer::POST_ONLY));
+            return Err(Box::new(answer::wrong_method(answer::POST_ONLY)));
         }
         let Some(id) = session_id(headers) else {
             let text = "the header Mcp-Session-Id is missing; `initialize` answers with it";
-            return Err(answer::refused(StatusCode::BAD_REQUEST, None, text));
+            return Err(Box::new(answer::refused(StatusCode::BAD_REQUEST, None, text)));
         };
-        self.context.hosts.session(id).ok_or_else(|| answer::no_session(None))
+        self.context.hosts.session(id).ok_or_else(|| Box::new(answer::no_session(None)))
     }
 }

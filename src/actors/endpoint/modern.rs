@@ -229,13 +229,11 @@ enum Heard {
 /// The outcome of the work, also where it panics: its connection serves others.
 async fn finished(work: &mut Work) -> Outcome {
     std::future::poll_fn(|waker| {
-        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(waker))) {
-            Ok(polled) => polled,
-            Err(_) => {
-                let text = "mcpx failed while it worked on this request; its log has more";
-                Poll::Ready(Err(RpcError::new(Code::InternalError, text)))
-            }
-        }
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(waker)));
+        polled.unwrap_or_else(|_| {
+            let text = "mcpx failed while it worked on this request; its log has more";
+            Poll::Ready(Err(RpcError::new(Code::InternalError, text)))
+        })
     })
     .await
 }

@@ -10,7 +10,7 @@ use super::sessions::{Entry, SessionId, Sessions};
 use super::streams::{HttpWire, PostIn, PostOut};
 use super::{HostMsg, HostState, Wire};
 use crate::actors::support::timer::Timer;
-use crate::protocol::http_rules::post::{Refusal, Said, check_batch, id_of};
+use crate::protocol::http_rules::post::{Refusal, Said, asks, check_batch, id_of};
 use crate::protocol::jsonrpc::{Code, RpcError};
 use crate::protocol::revision::Revision;
 use crate::transport::clock;
@@ -71,6 +71,9 @@ impl HostState {
         }
         http.used(now);
         http.wire.take(id, accepts, reply);
+        if accepts.events_first && agreed.is_some() && asks(&incoming) {
+            http.wire.begin_waiting(id);
+        }
         if agreed.is_none() {
             self.session.assume(revision);
         }

@@ -5,6 +5,8 @@
 //! A body that is refused as a whole has a status that says so and a JSON-RPC error (H-12, product.md
 //! 8).
 
+use std::cmp::Ordering;
+
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
@@ -254,6 +256,15 @@ pub fn id_of(incoming: &Incoming) -> Option<Id> {
     }
 }
 
+/// Whether anything in a POST wants an answer.
+pub fn asks(incoming: &Incoming) -> bool {
+    let is_request = |message: &Message| matches!(message, Message::Request(_));
+    match incoming {
+        Incoming::One(message) => is_request(message),
+        Incoming::Batch(parts) => parts.iter().flatten().any(is_request),
+    }
+}
+
 /// Which kinds of answer a host takes, by its `Accept`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepts {
@@ -261,39 +272,54 @@ pub struct Accepts {
     pub json: bool,
     /// `text/event-stream`.
     pub events: bool,
+    /// It would rather have events: it names them with a greater weight than JSON, or before it. All
+    /// hosts have to name both; JSON first is the usual order, and says nothing.
+    pub events_first: bool,
 }
 
 impl Accepts {
     /// Reads all `Accept` headers; without one, or with one that cannot be read, everything is taken.
     pub fn of(headers: &HeaderMap) -> Self {
-        let (mut none, mut found) = (true, Self { json: false, events: false });
-        for value in headers.get_all(http::header::ACCEPT) {
-            for range in value.to_str().unwrap_or("*/*").split(',') {
-                none = false;
-                let (range, refused) = media_range(range);
-                let takes = |kind: &str, whole: &str| {
-                    !refused
-                        && (range == "*/*"
-                            || range.eq_ignore_ascii_case(kind)
-                            || range.eq_ignore_ascii_case(whole))
-                };
-                found.json |= takes("application/json", "application/*");
-                found.events |= takes("text/event-stream", "text/*");
+        let mut found = Self { json: false, events: false, events_first: false };
+        // Where each kind is named, and with which weight.
+        let (mut json_named, mut events_named) = (None, None);
+        let values = headers.get_all(http::header::ACCEPT).iter();
+        let ranges = values.flat_map(|value| value.to_str().unwrap_or("*/*").split(','));
+        let mut count = 0;
+        for range in ranges {
+            count += 1;
+            let (range, weight) = media_range(range);
+            let is = |name: &str| weight > 0.0 && range.eq_ignore_ascii_case(name);
+            if is("application/json") {
+                json_named = Some((weight, count));
             }
+            if is("text/event-stream") {
+                events_named = Some((weight, count));
+            }
+            found.json |= is("application/json") || is("application/*") || is("*/*");
+            found.events |= is("text/event-stream") || is("text/*") || is("*/*");
         }
-        if none { Self { json: true, events: true } } else { found }
+        if count == 0 {
+            return Self { json: true, events: true, events_first: false };
+        }
+        found.events_first = match (events_named, json_named) {
+            (Some((events, at)), Some((json, json_at))) => match events.total_cmp(&json) {
+                Ordering::Greater => true,
+                Ordering::Equal => at < json_at,
+                Ordering::Less => false,
+            },
+            (named, _) => named.is_some(),
+        };
+        found
     }
 }
 
-/// A media range without its parameters, and whether its weight is nought.
-fn media_range(range: &str) -> (&str, bool) {
+/// A media range without its parameters, and its weight.
+fn media_range(range: &str) -> (&str, f32) {
     let mut parts = range.split(';').map(str::trim);
     let name = parts.next().unwrap_or_default();
-    let refused = parts.any(|part| {
-        let weight = part.strip_prefix("q=").or_else(|| part.strip_prefix("Q="));
-        weight.and_then(|weight| weight.parse::<f32>().ok()).is_some_and(|weight| weight <= 0.0)
-    });
-    (name, refused)
+    let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+    (name, weight.and_then(|weight| weight.parse().ok()).unwrap_or(1.0))
 }
 
 /// Whether a body of this kind is read: JSON by any of its names, with any parameters (F21); no name

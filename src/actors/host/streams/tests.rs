@@ -8,7 +8,7 @@ use super::*;
 use crate::protocol::session::resume::KeepLimits;
 
 const QUEUE: usize = 3;
-const BOTH: Accepts = Accepts { json: true, events: true };
+const BOTH: Accepts = Accepts { json: true, events: true, events_first: false };
 
 fn wire(keep: bool) -> HttpWire {
     let mut wire = HttpWire::new(SessionSettings {
@@ -105,7 +105,8 @@ async fn what_comes_before_the_answer_makes_a_stream() {
 #[tokio::test]
 async fn without_events_the_answer_alone_is_heard() {
     let mut wire = wire(true);
-    let mut answered = post(&mut wire, 1, Accepts { json: true, events: false });
+    let mut answered =
+        post(&mut wire, 1, Accepts { json: true, events: false, events_first: false });
     for text in ["one", "two"] {
         wire.send(now(), Some(PostId(1)), frame(text));
         wire.flush(now());

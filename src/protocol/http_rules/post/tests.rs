@@ -116,7 +116,7 @@ fn h32_the_header_of_a_session() {
 fn f21_what_a_host_takes_and_sends() {
     let accepts = |values: &[&str]| {
         let pairs: Vec<_> = values.iter().map(|value| ("accept", *value)).collect();
-        let Accepts { json, events } = Accepts::of(&map(&pairs));
+        let Accepts { json, events, .. } = Accepts::of(&map(&pairs));
         (json, events)
     };
     assert_eq!(accepts(&[]), (true, true));
@@ -126,6 +126,11 @@ fn f21_what_a_host_takes_and_sends() {
     assert_eq!(accepts(&["application/*"]), (true, false));
     assert_eq!(accepts(&["text/event-stream, application/json;q=0"]), (false, true));
     assert_eq!(accepts(&["text/html"]), (false, false));
+    let first = |value: &str| Accepts::of(&map(&[("accept", value)])).events_first;
+    assert!(first("text/event-stream, application/json") && first("text/event-stream"));
+    assert!(first("application/json;q=0.5, text/event-stream") && first("text/event-stream, */*"));
+    assert!(!first("application/json, text/event-stream") && !first("*/*") && !first("text/*"));
+    assert!(!first("text/event-stream;q=0.5, application/json"));
     let json = |value: &str| is_json(&map(&[("content-type", value)]));
     for value in ["application/json; charset=utf-8", "Application/JSON", "", "application/x+json"] {
         assert!(json(value), "{value}");
