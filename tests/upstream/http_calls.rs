@@ -208,12 +208,12 @@ async fn u40_a_lost_session() {
             assert_eq!(text_of(&answer), id.to_string(), "{answer}");
         }
         assert_eq!(count(&server, "initialize"), 2);
-        let served: Vec<_> = server
+        let renewed: Vec<_> = server
             .with_method("tools/call")
             .into_iter()
             .filter(|request| request.session().as_deref() == Some("s3"))
             .collect();
-        assert_eq!(served.len(), 5);
+        assert_eq!(renewed.len(), 5);
         let status = daemon.cli(&["status", "up", "--json"]).await.expect_code(0).json();
         assert!(status.to_string().contains("\"session\":\"s3\""), "{status}");
         assert!(status.to_string().contains("\"restarts\":0"), "{status}");

@@ -12,10 +12,10 @@ use crate::setup::{self, reason};
 use crate::support::raw_host::text_of;
 use crate::support::scripted_http::{Reply, Request, ScriptedHttp, answers};
 
-/// A server that answers POSTs at its address with `refusal`, and speaks HTTP+SSE while `old` is set.
+/// A server that answers POSTs at its address with `refusal`, and speaks HTTP+SSE while that is set.
 struct Old {
     server: Arc<ScriptedHttp>,
-    old: Arc<AtomicBool>,
+    speaks_it: Arc<AtomicBool>,
     serving: JoinHandle<()>,
 }
 
@@ -27,8 +27,8 @@ impl Drop for Old {
 
 async fn old_server(refusal: u16) -> Old {
     let (posted, mut posts) = mpsc::unbounded_channel::<Request>();
-    let old = Arc::new(AtomicBool::new(true));
-    let is_old = Arc::clone(&old);
+    let speaks_it = Arc::new(AtomicBool::new(true));
+    let is_old = Arc::clone(&speaks_it);
     let server = ScriptedHttp::start(move |request| {
         let is_old = is_old.load(Ordering::SeqCst);
         match (request.verb.as_str(), request.target.as_str()) {
@@ -68,7 +68,7 @@ async fn old_server(refusal: u16) -> Old {
             }
         }
     });
-    Old { server, old, serving }
+    Old { server, speaks_it, serving }
 }
 
 fn said_to(request: &Request) -> Option<Value> {
@@ -149,7 +149,7 @@ async fn u17_a_server_that_moved_on() {
     let old = old_server(405).await;
     let (mut daemon, mut host) = front(&old.server, "").await;
     assert_eq!(text_of(&host.call("up_echo", json!({ "text": "a" })).await), "a");
-    old.old.store(false, Ordering::SeqCst);
+    old.speaks_it.store(false, Ordering::SeqCst);
     daemon.restart();
     let mut host = setup::host(&daemon, "2025-11-25").await;
     assert_eq!(text_of(&host.call("up_echo", json!({ "text": "b" })).await), "b");
