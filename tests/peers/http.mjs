@@ -47,7 +47,12 @@ async function cellFor(common, { command, server, mode }) {
   const port = await freePort();
   const upstream = `http://127.0.0.1:${port}${server.path}`;
   const cell = new Cell({ ...common, mode, upstream, listen });
-  await cell.serve(server.run(port), port);
+  try {
+    await cell.serve(server.run(port), port);
+  } catch (error) {
+    await cell.end();
+    throw error;
+  }
   return cell;
 }
 
