@@ -29,8 +29,8 @@ async fn h15_a_request_is_whole_in_itself() {
     assert!(discovered["result"]["supportedVersions"].is_array());
     // A session id means nothing here, and neither does a last event.
     let message = host.message(2, "tools/list", json!({}));
-    let send = host.post(&message).header("mcp-session-id", "none").header("last-event-id", "1-1");
-    let sent = send.send().await;
+    let post = host.post(&message).header("mcp-session-id", "none").header("last-event-id", "1-1");
+    let sent = post.send().await;
     assert_eq!((sent.status, sent.header("mcp-session-id")), (200, None));
     for _ in 0..3 {
         // The same id again and again: nothing is remembered.

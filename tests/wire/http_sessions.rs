@@ -169,8 +169,8 @@ async fn h20_h27_requests_without_a_session_are_served() {
     assert!(has("audio") && !has("resource_link"), "{answer}");
     host.frames(|log| log.assume("2025-06-18"));
     let message = host.message(2, "tools/call", json!({ "name": "up_echo", "arguments": {} }));
-    let send = host.post(&message).header("mcp-protocol-version", "2025-06-18");
-    assert_eq!(send.send().await.answer(2).await["id"], 2);
+    let post = host.post(&message).header("mcp-protocol-version", "2025-06-18");
+    assert_eq!(post.send().await.answer(2).await["id"], 2);
     let sent = host.start(3, "server/discover", Value::Null).await;
     assert_eq!((sent.status, sent.header("mcp-session-id")), (200, None));
     host.notify("notifications/initialized", Value::Null).await;

@@ -41,8 +41,8 @@ impl<M: Message> Actor for Ear<M> {
 }
 
 async fn ear<M: Message>() -> (ActorRef<M>, mpsc::Receiver<M>) {
-    let (heard, hears) = mpsc::channel(100);
-    let (actor, _) = Actor::spawn(None, Ear(std::marker::PhantomData), heard).await.unwrap();
+    let (told, hears) = mpsc::channel(100);
+    let (actor, _) = Actor::spawn(None, Ear(std::marker::PhantomData), told).await.unwrap();
     (actor, hears)
 }
 

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::protocol::session::some_instant;
 
-    const LIMITS: KeepLimits = KeepLimits { events: 4, bytes: 1000, age: Duration::from_secs(60) };
+    const LIMITS: KeepLimits = KeepLimits { events: 4, bytes: 1000, age: Duration::from_mins(1) };
 
     fn texts(missed: Missed) -> (Vec<String>, bool) {
         let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();

@@ -13,12 +13,12 @@ const BOTH: Accepts = Accepts { json: true, events: true, events_first: false };
 fn wire(keep: bool) -> HttpWire {
     let mut wire = HttpWire::new(SessionSettings {
         most: 1,
-        idle: Duration::from_secs(60),
+        idle: Duration::from_mins(1),
         stream_after: Duration::from_secs(1),
         stream_queue: QUEUE,
         max_streams: 2,
         retry: Duration::from_secs(1),
-        keep: KeepLimits { events: 100, bytes: 10_000, age: Duration::from_secs(60) },
+        keep: KeepLimits { events: 100, bytes: 10_000, age: Duration::from_mins(1) },
     });
     if keep {
         wire.keep();

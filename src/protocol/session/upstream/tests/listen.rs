@@ -79,10 +79,10 @@ impl Rig {
     fn agrees(&mut self, stream: u64) {
         let asked = self.sent.iter().find(|frame| frame["id"] == stream).unwrap();
         let notifications = asked["params"]["notifications"].clone();
-        self.agrees_to(stream, notifications);
+        self.agrees_to(stream, &notifications);
     }
 
-    fn agrees_to(&mut self, stream: u64, notifications: Value) {
+    fn agrees_to(&mut self, stream: u64, notifications: &Value) {
         let more = json!({ "notifications": notifications });
         self.says_about(stream, "notifications/subscriptions/acknowledged", more);
     }
@@ -187,7 +187,7 @@ fn u43_a_declined_part_is_a_warning() {
     let mut rig = Rig::modern();
     rig.watch(&["a:1", "b:2"]);
     let id = rig.last_id("subscriptions/listen");
-    rig.agrees_to(id, json!({ "toolsListChanged": true, "resourceSubscriptions": ["b:2"] }));
+    rig.agrees_to(id, &json!({ "toolsListChanged": true, "resourceSubscriptions": ["b:2"] }));
     let told = watched(&mut rig);
     assert_eq!(told, ["a:1: the server declined a subscription to this resource", "b:2"]);
     assert_eq!(rig.notices.len(), 1);

@@ -30,7 +30,7 @@ fn news(dice: &mut Dice, exchange: &Exchange) -> ExchangeNews {
             let retry = (dice.roll(3) == 0).then(|| seconds(dice.roll(4) as u64));
             ExchangeNews::Mark { id, retry }
         }
-        3 | 4 | 5 => ExchangeNews::Frame(line(dice).into()),
+        3..=5 => ExchangeNews::Frame(line(dice).into()),
         _ => ExchangeNews::Ended(match dice.roll(6) {
             0 | 1 => ExchangeEnd::Whole,
             2 => {
@@ -91,7 +91,7 @@ fn sequence(seed: u64) {
                 let exchange = &open[dice.roll(open.len())];
                 match news(&mut dice, exchange) {
                     ExchangeNews::Frame(frame) => {
-                        rig.frame(exchange.tag, &String::from_utf8(frame.to_vec()).unwrap());
+                        rig.frame(exchange.tag, std::str::from_utf8(&frame).unwrap());
                     }
                     news => {
                         if matches!(news, ExchangeNews::Ended(_)) {
