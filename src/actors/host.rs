@@ -284,8 +284,13 @@ impl HostState {
                 (Wire::Http(Box::new(Session::new(wire, id, sessions))), None)
             }
         };
-        let caller =
-            Caller { host: Some(id), project, label: Arc::from("unknown"), era: Era::Modern };
+        let caller = Caller {
+            host: Some(id),
+            project,
+            label: Arc::from("unknown"),
+            era: Era::Modern,
+            declared: None,
+        };
         context.upstreams.subs().host_came(&caller, me.clone(), settings.call.log_queue);
         let returns = seen_view.is_some();
         let changed = seen_view.map(|seen| view.changed_since_text(&seen)).unwrap_or_default();
@@ -421,7 +426,11 @@ impl HostState {
         let work = dispatch::Request {
             method: request.method,
             params: request.params,
-            caller: Caller { era: request.peer.revision.era(), ..self.caller.clone() },
+            caller: Caller {
+                era: request.peer.revision.era(),
+                declared: request.peer.declared_on(),
+                ..self.caller.clone()
+            },
             progress: sender,
             repeats: Arc::clone(&self.repeats),
             listed: Arc::clone(&self.listed),

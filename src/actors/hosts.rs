@@ -348,7 +348,13 @@ impl HostsState {
             let waiting = self.hosts.values().filter(|host| host.has_list(kind));
             let Some(host) = waiting.min_by_key(|host| host.id) else { continue };
             let (host, project) = (Some(host.id), host.project.clone());
-            let caller = Caller { host, project, label: Arc::from("mcpx"), era: Era::Modern };
+            let caller = Caller {
+                host,
+                project,
+                label: Arc::from("mcpx"),
+                era: Era::Modern,
+                declared: None,
+            };
             let context = Arc::clone(&self.context);
             // Its own limits end it; when it has found something, the catalog wakes us.
             spawn(async move { context.upstreams.ensure_listed(&caller, kind).await });

@@ -51,6 +51,9 @@ pub struct Caller {
     /// How this caller reached mcpx; decides the lane of a server that follows (U-19). Modern for
     /// everything that is no host's request: the command line, `/v1`, mcpx itself (P-18).
     pub era: Era,
+    /// What a modern host declared on this request that is declared on to a modern upstream (U-35),
+    /// `{}` where that is nothing. `None` for everybody who cannot be answered with questions.
+    pub declared: Option<RawJson>,
 }
 
 /// One call on an upstream, in newest shape.

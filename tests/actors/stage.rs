@@ -224,7 +224,7 @@ pub fn bare(name: &str) -> ServerDef {
 
 /// Somebody without session and project.
 pub fn nobody() -> Caller {
-    Caller { host: None, project: None, label: "test".into(), era: Era::Modern }
+    Caller { host: None, project: None, label: "test".into(), era: Era::Modern, declared: None }
 }
 
 /// A host session in a project folder.
@@ -235,6 +235,7 @@ pub fn host(number: u64, project: &str) -> Caller {
         project: Some(project),
         label: "test".into(),
         era: Era::Modern,
+        declared: None,
     }
 }
 

@@ -19,7 +19,7 @@ use crate::settings::mistake::hint;
 /// Who calls when no host does.
 pub(super) fn caller(project: Option<&str>) -> Caller {
     let project = project.map(|folder| Arc::from(PathBuf::from(folder)));
-    Caller { host: None, project, label: Arc::from("mcpx"), era: Era::Modern }
+    Caller { host: None, project, label: Arc::from("mcpx"), era: Era::Modern, declared: None }
 }
 
 pub(super) async fn tools(
@@ -116,7 +116,7 @@ pub(super) async fn call(
     };
     let answered = context.upstreams.call(want).await;
     let what = format!("tool `{}` of server `{}`", tool.name, server.def.key);
-    match dispatch::answer_outcome(&what, answered) {
+    match dispatch::answer_outcome(&what, None, answered) {
         Ok(Ok(result)) => Ok(result),
         Ok(Err(error)) => {
             let text = format!("{what} answered with an error: {} ({})", error.message, error.code);

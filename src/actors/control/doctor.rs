@@ -73,8 +73,13 @@ async fn over_http(context: &Context) -> Option<Finding> {
 
 async fn one_server(context: &Context, def: &ServerDef) -> Finding {
     let subject = format!("server {}", def.key);
-    let caller =
-        Caller { host: None, project: None, label: "mcpx doctor".into(), era: Era::Modern };
+    let caller = Caller {
+        host: None,
+        project: None,
+        label: "mcpx doctor".into(),
+        era: Era::Modern,
+        declared: None,
+    };
     match context.upstreams.list_now(&caller, &def.key, ListKind::Tools).await {
         Ok(()) => {
             let snapshot = context.catalog.snapshot();

@@ -9,8 +9,8 @@ use super::nearest::did_you_mean;
 use super::{Context, Request, Told, arguments, tools};
 use crate::actors::catalog::{CatalogServer, Listing, Snapshot, ToolRecord};
 use crate::actors::upstreams::{Caller, Reason};
-use crate::protocol::jsonrpc::{Object, RawJson};
-use crate::protocol::model::tool_result;
+use crate::protocol::jsonrpc::{Code, Object, RawJson};
+use crate::protocol::model::{questions, tool_result};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::ListKind;
 
@@ -91,10 +91,17 @@ async fn run(context: &Context, request: Request, params: &Object, prepared: Pre
     if let Some(meta) = params.get("_meta") {
         upstream.set("_meta", meta.clone());
     }
+    questions::copy_answers(&request.params, &mut upstream);
     let repeats = Arc::clone(&request.repeats);
+    let asks_host = request.caller.declared.is_some();
     let key: Arc<str> = Arc::from(server.def.key.as_str());
     let outcome = tools::upstream_call(context, request, key, &tool, upstream.write()).await;
     let (result, failed) = match outcome {
+        // Neither a success nor a failure yet, and the host's own business.
+        Ok(Ok(result)) if questions::is_asking(&result) => return Ok(result),
+        Ok(Err(error)) if asks_host && error.code == Code::MissingCapability.number() => {
+            return Err(error);
+        }
         Ok(Ok(result)) => {
             let failed = tool_result::is_error(&result);
             let result = tool_result::with_text_copy(result);

@@ -3,7 +3,7 @@
 use super::Context;
 use crate::actors::upstreams::{CallWant, Reason, Refused};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
-use crate::protocol::model::{answers, tool_result};
+use crate::protocol::model::{answers, questions, tool_result};
 use crate::protocol::session::{Answer, Outcome};
 
 /// Why there is no answer of the upstream's own, in words and as a reason.
@@ -35,6 +35,9 @@ impl Told {
 
 /// Asks an upstream something that is no call of a tool; `what` names it in texts.
 pub(crate) async fn ask(context: &Context, what: &str, want: CallWant) -> Result<Outcome, Told> {
+    // What a server asks where it may not reaches nobody.
+    let declared = want.caller.declared.clone();
+    let declared = declared.filter(|_| questions::may_ask(want.method.as_str()));
     match context.upstreams.call(want).await {
         Ok(Answer::TooLarge { bytes, limit }) => {
             let text = format!(
@@ -43,28 +46,30 @@ pub(crate) async fn ask(context: &Context, what: &str, want: CallWant) -> Result
             );
             Ok(Err(answers::refused("too_large", text)))
         }
-        answered => answer_outcome(what, answered),
+        answered => answer_outcome(what, declared.as_ref(), answered),
     }
 }
 
 /// Sorts an upstream's answer into its own words (a result or an error) and ours.
 ///
-/// `what` names the call in texts, as in "tool search of server github".
+/// `what` names the call in texts, as in "tool search of server github". `declared` is the caller's: with
+/// one a question is a result and passes whole, though not one that its host cannot answer.
 pub(crate) fn answer_outcome(
     what: &str,
+    declared: Option<&RawJson>,
     answered: Result<Answer, Refused>,
 ) -> Result<Outcome, Told> {
     let told = |reason, text| Err(Told { reason, text });
     match answered.map_err(Told::from)? {
         Answer::Complete(result) => Ok(Ok(result)),
         Answer::Error(error) => Ok(Err(error)),
-        Answer::InputRequired(_) => {
-            let text = format!(
-                "{what} asks a question before it goes on, and this version of mcpx cannot carry \
-                 questions yet; nothing was changed by mcpx"
-            );
-            told(Reason::Unavailable, text)
-        }
+        Answer::InputRequired(result) => match declared {
+            None => told(Reason::Unavailable, not_carried(what)),
+            Some(declared) => match questions::undeclared(&result, declared) {
+                None => Ok(Ok(result)),
+                Some(method) => told(Reason::Unavailable, not_declared(what, &method)),
+            },
+        },
         Answer::Task(_) => {
             let text = format!(
                 "{what} answered with a task although none was asked for; its outcome is not known"
@@ -108,18 +113,48 @@ pub(crate) fn answer_outcome(
     }
 }
 
+fn not_carried(what: &str) -> String {
+    format!(
+        "{what} asks a question before it goes on, and this version of mcpx cannot carry \
+         questions yet; nothing was changed by mcpx"
+    )
+}
+
+fn not_declared(what: &str, method: &str) -> String {
+    format!(
+        "{what} asks a question before it goes on (`{method}`) that the host has not declared it \
+         can answer, so it was not passed on; declare the capability, or have the server fixed, \
+         which may not ask that"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// U-35: a question reaches the host that declared it can answer, whole, and nobody else.
+    #[test]
+    fn questions_reach_who_can_answer_them() {
+        let text = r#"{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}},"requestState":"a\u0041"}"#;
+        let raw = |text: &str| RawJson::parse(text.to_owned().into()).unwrap();
+        let told = |declared: Option<&str>| {
+            let declared = declared.map(raw);
+            answer_outcome("tool `t`", declared.as_ref(), Ok(Answer::InputRequired(raw(text))))
+        };
+        assert_eq!(told(Some(r#"{"roots":{}}"#)).unwrap().unwrap().as_str(), text);
+        let refused = told(Some(r#"{"sampling":{}}"#)).unwrap_err();
+        assert!(refused.text.contains("(`roots/list`)"), "{}", refused.text);
+        assert!(told(None).unwrap_err().text.contains("cannot carry questions yet"));
+    }
 
     /// F23: what was written is unknown; what was not is safe to repeat.
     #[test]
     fn f23_the_two_kinds_of_lost_calls_are_told_apart() {
         let lost = |written| Answer::Lost { written, why: "exited with status 1".to_owned() };
-        let unknown = answer_outcome("tool `t`", Ok(lost(true))).unwrap_err();
+        let unknown = answer_outcome("tool `t`", None, Ok(lost(true))).unwrap_err();
         assert_eq!(unknown.reason, Reason::OutcomeUnknown);
         assert!(unknown.text.starts_with("outcome unknown: "), "{}", unknown.text);
-        let safe = answer_outcome("tool `t`", Ok(lost(false))).unwrap_err();
+        let safe = answer_outcome("tool `t`", None, Ok(lost(false))).unwrap_err();
         assert_eq!(safe.reason, Reason::Unavailable);
     }
 }

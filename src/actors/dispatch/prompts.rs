@@ -10,7 +10,7 @@ use crate::actors::catalog::{Listing, OffersView, ShownOffer};
 use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{CallWant, Caller, Refused};
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
-use crate::protocol::model::links;
+use crate::protocol::model::{links, questions};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::ListKind;
 
@@ -47,6 +47,9 @@ pub(crate) async fn get_from(
     };
     let what = format!("prompt `{name}` of server `{server}`");
     Ok(ask(context, &what, want).await?.map(|result| {
+        if questions::is_asking(&result) {
+            return result;
+        }
         let view = view(context);
         let renamed = |uri: &str| {
             let shown = view.address_of(server, uri);

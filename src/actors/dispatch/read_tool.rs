@@ -8,6 +8,7 @@ use super::excerpt::{Part, excerpt};
 use super::resources::{Wanted, read_address};
 use super::{Context, Request};
 use crate::protocol::jsonrpc::{Object, RawJson};
+use crate::protocol::model::questions;
 use crate::protocol::model::tool_result::{text_block, text_result};
 
 pub(super) async fn answer(context: &Context, request: Request) -> RawJson {
@@ -21,12 +22,13 @@ pub(super) async fn answer(context: &Context, request: Request) -> RawJson {
     }
 }
 
-/// The blocks of the answer, or a result that says why there is none.
+/// The blocks of the answer, or a result that says why there is none, or none yet.
 async fn read(context: &Context, request: Request) -> Result<Vec<RawJson>, RawJson> {
     let told = |text: String| text_result(&text, true);
     let (address, part) = wanted(request.params.member("arguments").as_ref()).map_err(told)?;
     let mut params = Object::new();
     params.set("uri", RawJson::write(&address));
+    questions::copy_answers(&request.params, &mut params);
     let wanted = Wanted {
         address: &address,
         params: &params.write(),
@@ -34,6 +36,8 @@ async fn read(context: &Context, request: Request) -> Result<Vec<RawJson>, RawJs
         progress: request.progress,
     };
     let result = match read_address(context, wanted).await {
+        // A tool may ask just as a resource may.
+        Ok(Ok(result)) if questions::is_asking(&result) => return Err(result),
         Ok(Ok(result)) => result,
         Ok(Err(error)) => {
             let text = format!(

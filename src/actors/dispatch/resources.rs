@@ -8,7 +8,7 @@ use crate::actors::catalog::{Missing, OffersView, Target};
 use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{CallWant, Caller};
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
-use crate::protocol::model::{answers, links};
+use crate::protocol::model::{answers, links, questions};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::ListKind;
 
@@ -65,6 +65,7 @@ pub(crate) async fn read_address(context: &Context, wanted: Wanted<'_>) -> Resul
     };
     let what = format!("resource `{}` of server `{key}`", target.uri);
     Ok(match ask(context, &what, want).await? {
+        Ok(result) if questions::is_asking(&result) => Ok(result),
         Ok(result) => {
             let view = view(context);
             let renamed = |uri: &str| {

@@ -201,6 +201,7 @@ pub(super) async fn upstream_call(
     params: RawJson,
 ) -> Result<Outcome, Told> {
     let what = || format!("tool `{}` of server `{server}`", tool.name);
+    let declared = request.caller.declared.clone();
     let want = CallWant {
         server: Arc::clone(&server),
         caller: request.caller,
@@ -214,7 +215,7 @@ pub(super) async fn upstream_call(
     if let Ok(crate::protocol::session::Answer::Complete(result)) = answered {
         return Ok(Ok(with_addresses(context, &server, result)));
     }
-    answer_outcome(&what(), answered)
+    answer_outcome(&what(), declared.as_ref(), answered)
 }
 
 /// A result whose links a host can read (F46).

@@ -144,6 +144,7 @@ impl Running {
             project: None,
             label: Arc::from(label),
             era: asked.peer.revision.era(),
+            declared: asked.peer.declared_on(),
         };
         let request = dispatch::Request {
             method: asked.method,

@@ -366,6 +366,7 @@ mod tests {
             project: project.cloned(),
             label: "test".into(),
             era: Era::Modern,
+            declared: None,
         };
         let somebody = caller(Some(HostId(7)), Some(&project));
         let nobody = caller(None, None);

@@ -76,7 +76,7 @@ impl Stage {
     async fn host(&self, id: u64) -> Listener {
         let (line, hears) = ear().await;
         let (host, label) = (Some(HostId(id)), Arc::from("test"));
-        let caller = Caller { host, project: None, label, era: Era::Legacy };
+        let caller = Caller { host, project: None, label, era: Era::Legacy, declared: None };
         self.subs.host_came(&caller, line, 2);
         Listener { caller, hears }
     }

@@ -90,6 +90,18 @@ fn h21_cache_hints() {
     assert!(call(Revision::V2025_06_18, r#"{"content":[],"ttlMs":5}"#).contains("ttlMs"));
 }
 
+/// H-17, H-21: questions get our identity and nothing else; a state keeps its bytes.
+#[test]
+fn questions_are_not_stamped_complete() {
+    let text = r#"{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}},"requestState":"a\u0041\/"}"#;
+    for method in ["tools/call", "prompts/get", "resources/read"] {
+        assert_eq!(
+            spelled(Revision::NEWEST, method, text),
+            format!("{},{STAMP}}}", text.strip_suffix('}').unwrap())
+        );
+    }
+}
+
 #[test]
 fn h54_structured_content_becomes_text() {
     for revision in [Revision::V2024_11_05, Revision::V2025_03_26] {

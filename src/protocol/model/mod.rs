@@ -5,5 +5,6 @@ pub mod implementation;
 pub mod links;
 pub mod logging;
 pub mod offer;
+pub mod questions;
 pub mod tool;
 pub mod tool_result;

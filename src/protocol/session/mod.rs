@@ -24,6 +24,7 @@ use std::time::Duration;
 
 pub use super::edge::LogLevel;
 use super::jsonrpc::{Method, RawJson, RpcError};
+use super::model::questions;
 use super::revision::Revision;
 
 /// A request of one host session, from its event to its outcome.
@@ -46,6 +47,12 @@ impl Peer {
     /// `name` of the self-reported identity, for labels.
     pub fn name(&self) -> Option<String> {
         self.info.as_ref()?.member_str("name")
+    }
+
+    /// What is declared on to a modern upstream for a request of this peer (U-35); `None` where it
+    /// is a legacy one, which cannot be answered with questions.
+    pub fn declared_on(&self) -> Option<RawJson> {
+        self.revision.is_modern().then(|| questions::declared_on(&self.capabilities))
     }
 }
 

@@ -38,6 +38,7 @@ pub(super) struct Held {
     params: RawJson,
     wants_progress: bool,
     log: Option<LogWant>,
+    declared: Option<RawJson>,
     /// It was sent in vain once, to the end of a session or with headers that no longer fit, and is
     /// not sent a third time (U-26, U-40).
     pub last: bool,
@@ -64,7 +65,7 @@ impl<S: CallSink> UpstreamSession<S> {
             call.sink.done(Answer::Lost { written: false, why: why.clone() });
             return;
         }
-        let Call { id, method, params, wants_progress, log, limits, sink } = call;
+        let Call { id, method, params, wants_progress, log, declared, limits, sink } = call;
         let idle = after(now, limits.idle);
         let total = after(now, limits.total);
         self.timers.set_earlier(Timer::Calls, idle);
@@ -85,7 +86,7 @@ impl<S: CallSink> UpstreamSession<S> {
             frame: open.then_some(self.out.frames + 1),
         };
         self.pending.insert(id, entry);
-        let held = Held { id, method, params, wants_progress, log, last: false };
+        let held = Held { id, method, params, wants_progress, log, declared, last: false };
         if open {
             self.send_call(held);
         } else {
@@ -129,7 +130,7 @@ impl<S: CallSink> UpstreamSession<S> {
     /// that tokens of different hosts cannot meet (F15, F37).
     fn send_call(&mut self, held: Held) {
         let Some(revision) = self.revision() else { return };
-        let Held { id, method, params, wants_progress, log, last } = &held;
+        let Held { id, method, params, wants_progress, log, declared, last } = &held;
         let (id, last) = (*id, *last);
         let more = match self.marked_headers(method, params) {
             Ok(more) => more,
@@ -141,11 +142,17 @@ impl<S: CallSink> UpstreamSession<S> {
             }
         };
         let level = log.filter(|_| revision.is_modern() && self.calls.logs);
+        let ours = self.config.capabilities.as_bytes();
+        let declared = declared.as_ref().filter(|theirs| theirs.as_bytes() != ours);
+        let declared = declared.filter(|_| revision.is_modern());
         let own;
-        let meta = if *wants_progress || level.is_some() {
+        let meta = if *wants_progress || level.is_some() || declared.is_some() {
             let token = wants_progress.then(|| (keys::PROGRESS_TOKEN, RawJson::write(&id)));
             let level = level.map(|want| (keys::LOG_LEVEL, RawJson::write(want.level.as_str())));
-            let envelope = self.calls.envelope.iter().cloned();
+            let envelope = self.calls.envelope.iter().map(|(key, value)| {
+                let theirs = declared.filter(|_| *key == keys::CLIENT_CAPABILITIES);
+                (*key, theirs.unwrap_or(value).clone())
+            });
             own = token.into_iter().chain(envelope).chain(level).collect::<Vec<_>>();
             own.as_slice()
         } else {

@@ -70,6 +70,9 @@ pub struct Call<S> {
     pub wants_progress: bool,
     /// What its caller wants to hear of the log.
     pub log: Option<LogWant>,
+    /// What its caller declared that a modern upstream is told in place of our own declaration; a
+    /// legacy one was told at its handshake (U-35).
+    pub declared: Option<RawJson>,
     /// Its limits.
     pub limits: CallLimits,
     /// Where its news go.

@@ -275,3 +275,26 @@ fn f08_too_large_answers() {
     assert_eq!(rig.notices.len(), 3);
     rig.answers(third, DONE);
 }
+
+/// U-35: a modern upstream is told what the host of each call declared, and nothing of the last one.
+#[test]
+fn u35_each_call_declares_for_its_host() {
+    let key = "io.modelcontextprotocol/clientCapabilities";
+    let theirs = r#"{"elicitation":{"url":{}},"roots":{"x":1}}"#;
+    let mut rig = Rig::settled(Revision::V2026_07_28);
+    rig.call();
+    let ours = rig.last()["params"]["_meta"][key].clone();
+    rig.declared = Some(raw(theirs));
+    rig.call();
+    let meta = &rig.last()["params"]["_meta"];
+    assert_eq!(meta[key], serde_json::from_str::<Value>(theirs).unwrap());
+    assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+    assert!(meta["io.modelcontextprotocol/clientInfo"].is_object());
+    rig.declared = None;
+    rig.call();
+    assert_eq!(rig.last()["params"]["_meta"][key], ours);
+    let mut rig = Rig::settled(Revision::V2025_11_25);
+    rig.declared = Some(raw(theirs));
+    rig.call();
+    assert!(rig.last()["params"].get("_meta").is_none());
+}

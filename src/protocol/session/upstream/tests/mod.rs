@@ -110,6 +110,8 @@ struct Rig {
     cancelled: Vec<u64>,
     /// What the next calls want to hear of the log.
     log_want: Option<LogWant>,
+    /// What the hosts of the next calls declared.
+    declared: Option<RawJson>,
 }
 
 impl Rig {
@@ -132,6 +134,7 @@ impl Rig {
             calls: Vec::new(),
             cancelled: Vec::new(),
             log_want: None,
+            declared: None,
         };
         rig.session.open(now);
         rig.drain();
@@ -221,6 +224,7 @@ impl Rig {
             params: raw(r#"{"name":"t","arguments":{"n":1e2}}"#),
             wants_progress,
             log: self.log_want,
+            declared: self.declared.clone(),
             limits,
             sink: Sink { id, log: Arc::clone(&self.log) },
         };
