@@ -26,6 +26,7 @@ mod limits;
 mod listen;
 mod pages;
 mod probe;
+mod questions;
 mod requests;
 mod sizes;
 mod versions;

@@ -235,6 +235,14 @@ impl Send<'_> {
         self
     }
 
+    /// This body in place of the message's own writing.
+    #[must_use]
+    #[allow(dead_code, reason = "each test binary uses its own part")]
+    pub fn body(mut self, bytes: &[u8]) -> Self {
+        self.body = bytes.to_owned();
+        self
+    }
+
     /// Another path than the host's.
     #[must_use]
     pub fn path(mut self, path: &str) -> Self {
