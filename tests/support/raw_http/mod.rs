@@ -239,7 +239,7 @@ impl Send<'_> {
     #[must_use]
     #[allow(dead_code, reason = "each test binary uses its own part")]
     pub fn body(mut self, bytes: &[u8]) -> Self {
-        self.body = bytes.to_owned();
+        bytes.clone_into(&mut self.body);
         self
     }
 
