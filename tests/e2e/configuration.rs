@@ -18,7 +18,7 @@ async fn d14_all_mistakes_at_once() {
         &daemon,
         "[call]\nidle_timeot = \"5s\"\ntotal_timeout = \"soon\"\n\n[expose]\nmode = \"cor\"\n\n\
          [servers.one]\ncomand = [\"x\"]\n\n[servers.two]\ncommand = [\"y\"]\nscope = \"globl\"\n\
-         max = 0\n\n[servers.three]\nurl = \"https://x.test/mcp\"\n",
+         max = 0\n\n[servers.three]\nurl = \"ftp://x.test/mcp\"\n",
     );
     for words in [vec!["config", "check"], vec!["call", "two", "x"], vec!["daemon"]] {
         let output = daemon.cli(&words).await.expect_code(4);

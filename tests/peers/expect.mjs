@@ -299,6 +299,14 @@ function fixture() {
   };
 }
 
+/** The same through the core tools: the addresses of a server with resources name it (R-01, F46). */
+export function throughCore(expect, kind, namespace) {
+  expect.core = namespace;
+  if (!kind.startsWith('fixture')) return expect;
+  const seen = (key, value) => (key === 'uri' ? `mcpx://${namespace}/${value}` : value);
+  return { ...expect, calls: JSON.parse(JSON.stringify(expect.calls, seen)) };
+}
+
 export function expectation(kind, catalogFile) {
   if (kind === 'everything') return everything();
   return kind.startsWith('fixture') ? fixture() : sdk(catalogFile);

@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { Cell } from './cell.mjs';
-import { expectation } from './expect.mjs';
+import { expectation, throughCore } from './expect.mjs';
 import { CHAINS, HTTP_HOSTS, Http, missing, upstreams as httpUpstreams } from './http.mjs';
 import { opencode } from './opencode/checks.mjs';
 
@@ -154,10 +154,10 @@ async function matrixRun({ mode, host, upstream, chain, why }) {
       return table.set(title, tell(title, { lines: [`FAIL start: ${error.message}`], log: '' }));
     }
   }
-  const expect = expectation(upstream, catalog);
+  let expect = expectation(upstream, catalog);
   // mcpx makes its own pages, so how many there are says nothing.
   if (mode !== 'direct') expect.pages = 1;
-  if (mode === 'core') expect.core = 'up';
+  if (mode === 'core') expect = throughCore(expect, upstream, 'up');
   const cell = new Cell({ scratch, mcpx, mode, upstream: UPSTREAMS[upstream]() });
   const file = path.join(cell.dir, 'expect.json');
   fs.writeFileSync(file, JSON.stringify(expect));

@@ -205,7 +205,7 @@ fn prompts() -> Value {
 fn read(params: &RawJson) -> Outcome {
     let uri = params.member_str("uri").unwrap_or_default();
     if uri != ABOUT {
-        let error = RpcError::new(Code::InvalidParams, format!("there is no resource {uri:?}"));
+        let error = RpcError::new(Code::ResourceNotFound, format!("there is no resource {uri:?}"));
         return Err(error.with_data(RawJson::write(&json!({"uri": uri}))));
     }
     Ok(RawJson::write(&json!({
