@@ -36,6 +36,15 @@ async fn exit_codes() {
     }
 }
 
+/// A server whose list cannot be read is not called empty: the cause is said (F48).
+#[tokio::test]
+async fn f48_a_list_that_failed_is_not_an_empty_one() {
+    let daemon = setup::start(|daemon| vec![daemon.fake("up").args("--list-error -32603")], "");
+    let output = daemon.cli(&["call", "up", "echo"]).await.expect_code(1);
+    assert!(output.stderr.contains("the list is refused"), "{output:?}");
+    assert!(!output.stderr.contains("has no tool"), "{output:?}");
+}
+
 /// Errors name the thing and the nearest name.
 #[tokio::test]
 async fn errors_name_what_is_near() {

@@ -168,17 +168,24 @@ async fn find(
             .map_err(refused)?;
         server = namespace(context, &wanted.namespace)?;
     }
-    let tool = server.tool(&wanted.tool).cloned().ok_or_else(|| {
-        let names: Vec<&str> = server.tools.iter().map(|tool| tool.name.as_str()).collect();
-        let text = format!(
-            "`{}` has no tool `{}`; {}",
-            wanted.namespace,
-            wanted.tool,
-            hint(&wanted.tool, names)
-        );
-        ApiError::new(FailureCode::NotFound, text)
-    })?;
+    let tool = server.tool(&wanted.tool).cloned();
+    let tool = tool.ok_or_else(|| no_tool(&server, wanted))?;
     Ok((server, tool))
+}
+
+/// Says that there is no such tool, or that nobody knows because the server could not be asked.
+fn no_tool(server: &CatalogServer, wanted: &CallRequest) -> ApiError {
+    let CallRequest { namespace, tool, .. } = wanted;
+    let names: Vec<&str> = server.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let known = if names.is_empty() { "none is known".to_owned() } else { hint(tool, names) };
+    if let Listing::Incomplete(why) = &server.listing {
+        let text = format!(
+            "whether `{namespace}` has a tool `{tool}` is not known, its tools could not all be \
+             listed ({why}); {known}"
+        );
+        return ApiError::new(FailureCode::Unavailable, text);
+    }
+    ApiError::new(FailureCode::NotFound, format!("`{namespace}` has no tool `{tool}`; {known}"))
 }
 
 pub(super) fn namespace(context: &Context, name: &str) -> Result<Arc<CatalogServer>, ApiError> {
