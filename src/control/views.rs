@@ -104,11 +104,12 @@ fn shown_headers(headers: &BTreeMap<String, String>) -> BTreeMap<String, String>
     headers.iter().map(shown).collect()
 }
 
+/// Any value of a query may be a credential, whatever its name.
 fn shown_url(url: &str) -> String {
     let Some((before, query)) = url.split_once('?') else { return url.to_owned() };
     let pairs = query.split('&').map(|pair| match pair.split_once('=') {
-        Some((name, value)) if speaks_of_a_secret(name) => format!("{name}={}", masked(value)),
-        _ => pair.to_owned(),
+        Some((name, value)) => format!("{name}={}", masked(value)),
+        None => masked(pair),
     });
     format!("{before}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
@@ -292,7 +293,7 @@ protocol = "force-legacy"
 idleTimeout = "120s"
 prefix = ""
 [servers.docs]
-url = "https://docs.example/mcp?v=2"
+url = "https://docs.example/mcp?${env:ALL}&v=${env:V}"
 transport = "sse"
 headers = { X-Tenant = "acme", X-Api-Key = "k ${env:K}" }
 auth = { type = "basic", username = "me", password = "${file:/run/p}" }
@@ -317,7 +318,7 @@ auth = { type = "basic", username = "me", password = "${file:/run/p}" }
         let folder = tempfile::tempdir().unwrap();
         let text = r#"
 [servers.a]
-url = "https://a.example/mcp?api_key=hush&v=2&token=${env:T}"
+url = "https://a.example/mcp?api=hush&v=2&hush&token=${env:T}"
 headers = { Authorization = "Bearer hush", X-Tenant = "acme" }
 [servers.b]
 url = "https://b.example/mcp"
@@ -326,7 +327,7 @@ auth = { type = "query", name = "key", value = "hush" }
         let shown = ConfigAnswer::of(&load(&folder.path().join("c.toml"), text));
         assert!(!format!("{shown:?}").contains("hush"), "{}", shown.toml);
         for line in [
-            "url = \"https://a.example/mcp?api_key=***&v=2&token=${env:T}\"",
+            "url = \"https://a.example/mcp?api=***&v=***&***&token=${env:T}\"",
             "headers = { Authorization = \"***\", X-Tenant = \"acme\" }",
             "auth = { name = \"key\", type = \"query\", value = \"***\" }",
         ] {

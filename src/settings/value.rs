@@ -191,7 +191,7 @@ impl fmt::Debug for Secret {
 }
 
 /// What stands in place of a secret.
-const MASK: &str = "***";
+pub const MASK: &str = "***";
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use crate::http::{front, names};
+use crate::http::{error, front, names};
 use crate::setup;
 use crate::support::raw_host::text_of;
 use crate::support::scripted_http::{Reply, ScriptedHttp, answers};
@@ -84,6 +84,38 @@ async fn f21_a_login_page_is_told() {
     let said = text_of(&answer);
     assert!(said.contains("a web page titled \"Sign in to Acme\""), "{said}");
     daemon.stop();
+}
+
+/// A server that quotes what it was sent, in a refusal or in an error of the protocol: nothing of it
+/// is told to the host or kept anywhere.
+#[tokio::test]
+async fn a_credential_that_a_server_quotes_is_masked() {
+    const SECRET: &str = "zeitgeist";
+    let members = format!("---\nauth = {{ type = \"bearer\", token = \"{SECRET}\" }}\n");
+    for status in [403, 500, 200] {
+        let server = ScriptedHttp::start(move |request| {
+            let words = request.header("authorization").unwrap_or_default();
+            if status == 200 {
+                Reply::json(&error(request, -32602, &format!("no: {words}")))
+            } else {
+                Reply::text(status, "text/plain", &format!("no: {words}"))
+            }
+        });
+        let server = server.await;
+        let more = format!("expose.mode = \"core\"\n{members}");
+        let (mut daemon, mut host) = front(&server, &more).await;
+        let answer = setup::call(&mut host, "up", "echo", json!({ "text": "x" })).await;
+        let mut said = vec![answer.to_string()];
+        for words in [&["ps"][..], &["status", "--json"], &["events", "--json"], &["logs", "up"]] {
+            said.push(daemon.cli(words).await.stdout);
+        }
+        daemon.stop();
+        said.push(daemon.output());
+        for (place, said) in said.iter().enumerate() {
+            assert!(!said.contains(SECRET), "{status}, {place}: {said}");
+        }
+        assert!(said[0].contains("no: ***"), "{status}: {}", said[0]);
+    }
 }
 
 /// A proxy from the settings is told the whole address; the name is its business.

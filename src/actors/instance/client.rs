@@ -7,6 +7,7 @@ use crate::settings::servers::{check_header, check_url};
 use crate::settings::{AuthDef, ServerDef, Settings};
 use crate::transport::http::auth::{self, NotSendable};
 use crate::transport::http::client::{ClientLimits, ClientSpec, Net};
+use crate::transport::http::mask::Mask;
 
 /// The client of the remote server that `def` describes.
 pub async fn prepare(
@@ -25,44 +26,47 @@ pub async fn prepare(
         put.and_then(|put| put.map_err(|error| error.to_string()))
             .map_err(|why| NotStarted::mistake(format!("its `{what}`: {why}")))?;
     }
-    let query = match &def.auth {
+    let (query, secret) = match &def.auth {
         Some(auth) => authorize(around, auth, &mut headers).await?,
-        None => None,
+        None => Default::default(),
     };
+    let mask = Mask::new(&secret, &headers, &url);
     let limits = ClientLimits::of(settings);
-    Ok(ClientSpec { url, query, headers, limits, net: net.clone() })
+    Ok(ClientSpec { url, query, headers, mask, limits, net: net.clone() })
 }
 
-/// Puts a credential into `headers`, or gives what belongs into the query.
+/// Puts a credential into `headers`, or gives what belongs into the query; and the secret in it.
 async fn authorize(
     around: &dyn Surroundings,
     auth: &AuthDef,
     headers: &mut HeaderMap,
-) -> Result<Option<String>, NotStarted> {
+) -> Result<(Option<String>, String), NotStarted> {
     let wrong = |error: NotSendable| NotStarted::mistake(format!("its `auth`: {error}"));
     match auth {
         AuthDef::Bearer { token } => {
             let token = expanded(around, "auth.token", token).await?;
             auth::bearer(headers, &token).map_err(wrong)?;
+            Ok((None, token))
         }
         AuthDef::Basic { username, password } => {
             let username = expanded(around, "auth.username", username).await?;
             let password = expanded(around, "auth.password", password).await?;
             auth::basic(headers, &username, &password).map_err(wrong)?;
+            Ok((None, password))
         }
         AuthDef::Header { name, value } => {
             let value = expanded(around, "auth.value", value).await?;
             let name = check_header(name).map_err(NotStarted::mistake)?;
             auth::header(headers, name, &value).map_err(wrong)?;
+            Ok((None, value))
         }
         AuthDef::Query { name, value } => {
             let value = expanded(around, "auth.value", value).await?;
-            return Ok(Some(auth::query(name, &value)));
+            Ok((Some(auth::query(name, &value)), value))
         }
         // For processes; refused where the configuration is read.
-        AuthDef::Env { .. } => {}
+        AuthDef::Env { .. } => Ok(Default::default()),
     }
-    Ok(None)
 }
 
 #[cfg(test)]

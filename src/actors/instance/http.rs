@@ -39,6 +39,7 @@ pub(super) struct Sse {
 impl InstanceState {
     /// The client is made; nothing has been sent yet.
     pub(super) fn reached(&mut self, now: Instant, client: HttpClient) {
+        self.mask = client.spec().mask.clone();
         let sse = match self.args.def.transport {
             Some(transport) => transport == RemoteTransport::Sse,
             None => self.remembers_sse(),

@@ -21,6 +21,7 @@ use crate::actors::pool::directory::{Lane, Load, Route};
 use crate::actors::subs::Watching;
 use crate::actors::support::task::{self, TaskGuard};
 use crate::actors::support::timer::Timer;
+use crate::protocol::Notice;
 use crate::protocol::era_record::EraRecord;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::session::pending::Pending;
@@ -31,6 +32,7 @@ use crate::protocol::session::upstream::{
 };
 use crate::protocol::session::{Closed, Limit};
 use crate::transport::clock;
+use crate::transport::http::mask::Mask;
 use crate::transport::link::{Link, LinkSender};
 use crate::transport::stdio::child::{ExitReport, StopLadder};
 use crate::transport::stdio::ring::StderrRing;
@@ -57,6 +59,8 @@ pub struct InstanceState {
     pub(super) remote: Option<Remote>,
     /// Set where it is reached over HTTP+SSE.
     pub(super) sse: Option<Sse>,
+    /// Takes the server's secrets out of what is kept of its words.
+    pub(super) mask: Mask,
     pub(super) tasks: Vec<TaskGuard>,
     keeper: Option<Keeper>,
     stderr: Option<StderrRing>,
@@ -95,6 +99,7 @@ impl InstanceState {
             link: None,
             remote: None,
             sse: None,
+            mask: Mask::default(),
             tasks: vec![starting],
             keeper: None,
             stderr: None,
@@ -233,7 +238,7 @@ impl InstanceState {
                 UpstreamOutput::Exchange(exchange) => self.exchange(exchange),
                 UpstreamOutput::Drop { tag } => self.drop_exchange(tag),
                 UpstreamOutput::Event(event) => self.event(now, event),
-                UpstreamOutput::Notice(notice) => self.emit(Event::from_notice(notice)),
+                UpstreamOutput::Notice(notice) => self.emit(notice),
                 UpstreamOutput::Close(why) => self.close(why),
             }
         }
@@ -285,7 +290,7 @@ impl InstanceState {
             UpstreamEvent::Changed(_) => {}
             UpstreamEvent::Noise(line) => {
                 if let Some(ring) = &self.stderr {
-                    ring.note(&format!("[stdout] {line}"));
+                    ring.note(&format!("[stdout] {}", self.mask.text(line)));
                 }
             }
             UpstreamEvent::Log(message) => {
@@ -293,7 +298,8 @@ impl InstanceState {
                     watching.logged(&message);
                 }
                 if let Some(ring) = &self.stderr {
-                    ring.note(&message.line(self.args.settings.process.stderr_line_bytes));
+                    let line = message.line(self.args.settings.process.stderr_line_bytes);
+                    ring.note(&self.mask.text(line));
                 }
             }
             UpstreamEvent::Watched { uri, outcome } => {
@@ -411,7 +417,7 @@ impl InstanceState {
             | OpenError::Unreachable(_)
             | OpenError::Closed(_) => EndKind::StartFailed { fault: Fault::Passing },
         };
-        self.finish(kind, error.to_string());
+        self.finish(kind, self.mask.text(error.to_string()));
     }
 
     fn list_came(&mut self, now: Instant, kind: ListKind, read: Result<ListRead, String>) {
@@ -420,7 +426,7 @@ impl InstanceState {
             // Read after a change, and not what the catalog shows (P-18).
             _ if key.lane == Lane::Legacy => {}
             Ok(list) => shop.catalog.listed(def, kind, list),
-            Err(why) => shop.catalog.list_failed(def, kind, why),
+            Err(why) => shop.catalog.list_failed(def, kind, self.mask.text(why)),
         }
         let readings = self.lists.entry(kind).or_default();
         readings.under_way = false;
@@ -542,12 +548,11 @@ impl InstanceState {
         self.end = Some(End { kind, text, stderr: Vec::new() });
         if let Some(session) = &mut self.session {
             session.handle_closed(clock::now(), &closed);
-            while let Some(output) = session.poll_output() {
-                // Only what it has to remark is of interest now.
-                if let UpstreamOutput::Notice(notice) = output {
-                    let event = Event::from_notice(notice).of_server(self.args.def.key.as_str());
-                    self.args.shop.events.emit(event);
-                }
+        }
+        while let Some(output) = self.session.as_mut().and_then(UpstreamSession::poll_output) {
+            // Only what it has to remark is of interest now.
+            if let UpstreamOutput::Notice(notice) = output {
+                self.emit(notice);
             }
         }
         if let Some(End { kind: EndKind::Died { cleanly }, .. }) = &mut self.end {
@@ -590,8 +595,10 @@ impl InstanceState {
         self.tell_pool(PoolMsg::Ended { id: self.args.id, end });
     }
 
-    fn emit(&self, event: Event) {
+    fn emit(&self, notice: Notice) {
         let InstanceArgs { id, def, shop, .. } = &self.args;
+        let text = self.mask.text(notice.text);
+        let event = Event::from_notice(Notice { text, ..notice });
         shop.events.emit(event.of_server(def.key.as_str()).of_instance(id.to_string()));
     }
 

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 /// What stands in a query as it is (RFC 3986, 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -34,8 +34,12 @@ pub fn header(headers: &mut HeaderMap, name: HeaderName, value: &str) -> Result<
 
 /// `name=value` for a query.
 pub fn query(name: &str, value: &str) -> String {
-    let encode = |text| utf8_percent_encode(text, UNRESERVED);
-    format!("{}={}", encode(name), encode(value))
+    format!("{}={}", encoded(name), encoded(value))
+}
+
+/// As a text stands in a query.
+pub(super) fn encoded(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, UNRESERVED)
 }
 
 fn put(

@@ -19,6 +19,7 @@ use tokio::task::AbortHandle;
 
 use super::address::{Origin, shown};
 use super::dial::Dial;
+use super::mask::Mask;
 pub use super::net::Net;
 use crate::settings::Settings;
 use crate::settings::typed::RemoteSettings;
@@ -76,6 +77,8 @@ pub struct ClientSpec {
     /// Sent with every request, but only to the origin of [`Self::url`]: what is configured,
     /// and credentials, which are marked sensitive.
     pub headers: HeaderMap,
+    /// Takes all these secrets out of what the server says in place of an answer.
+    pub mask: Mask,
     /// See [`ClientLimits`].
     pub limits: ClientLimits,
     /// Roots of trust and proxies, the same for the whole daemon.
@@ -167,7 +170,7 @@ pub enum ExchangeEnd {
         /// The headers.
         headers: HeaderMap,
         /// The body: whole where it is JSON, which may be an answer in the protocol's own words;
-        /// else its beginning, within `upstream.error_body`.
+        /// else its beginning, within `upstream.error_body`. Without the secrets that it quotes.
         body: Bytes,
     },
     /// A success that is no answer: neither JSON nor an event stream. Its head was told.

@@ -84,7 +84,7 @@ pub async fn connect(
     let (mut events, url) = Events::open(client).await?;
     let endpoint = loop {
         match events.next().await.map_err(LegacySseFailed::Failed)? {
-            Some(event) if event.name == ENDPOINT => break endpoint(&url, &event)?,
+            Some(event) if event.name == ENDPOINT => break endpoint(client, &url, event)?,
             Some(_) => {}
             None => {
                 let why = format!("the event stream of {} ended before it began", shown(&url));
@@ -114,9 +114,9 @@ pub async fn connect(
 }
 
 /// Where messages go.
-fn endpoint(url: &Uri, event: &SseEvent) -> Result<Uri, LegacySseFailed> {
-    let said = event.data.as_deref().unwrap_or_default();
-    let named = std::str::from_utf8(said).ok().and_then(|said| resolve(url, said));
+fn endpoint(client: &HttpClient, url: &Uri, event: SseEvent) -> Result<Uri, LegacySseFailed> {
+    let said = event.data.unwrap_or_default();
+    let named = std::str::from_utf8(&said).ok().and_then(|said| resolve(url, said));
     let (from, to) = (Origin::of(url), named.as_ref().and_then(Origin::of));
     match (named, from, to) {
         (Some(endpoint), from, to) if from == to => Ok(endpoint),
@@ -126,7 +126,7 @@ fn endpoint(url: &Uri, event: &SseEvent) -> Result<Uri, LegacySseFailed> {
         _ => Err(LegacySseFailed::Foreign(format!(
             "{} wants its messages at {:?}, which is no address",
             shown(url),
-            quoted(said)
+            quoted(&client.spec().mask.body(&said))
         ))),
     }
 }
@@ -154,7 +154,7 @@ impl Events {
         let media = Media::of(&head.headers);
         if media != Media::Events {
             let begin = body::read_some(body, spec.limits.error_body).await;
-            return Err(LegacySseFailed::Foreign(no_answer(&url, &media, &begin)));
+            return Err(LegacySseFailed::Foreign(no_answer(&url, &media, &begin, &spec.mask)));
         }
         let decoder = SseDecoder::new(spec.limits.max_frame);
         Ok((Self { body, decoder, url: url.clone(), ended: false }, url))

@@ -9,6 +9,7 @@ pub mod control_call;
 mod dial;
 pub mod legacy_sse;
 pub mod listen;
+pub mod mask;
 mod media;
 pub mod net;
 pub mod serve;

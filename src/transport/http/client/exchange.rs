@@ -13,11 +13,14 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body, Incoming};
 
-use super::{Exchange, ExchangeEnd, ExchangeEvent, ExchangeTo, HttpClient};
+use super::{
+    ClientLimits, ClientSpec, Exchange, ExchangeEnd, ExchangeEvent, ExchangeTo, HttpClient,
+};
 use crate::protocol::framing::sse::decode::{SseDecoder, SseEvent};
 use crate::transport::http::address::{Origin, resolve, shown, with_query};
 use crate::transport::http::body;
 use crate::transport::http::dial::{DialFailed, root};
+use crate::transport::http::mask::Mask;
 use crate::transport::http::media::{Media, Sniffed, quoted, sniff, title};
 use crate::transport::http::net::is_forwarded;
 
@@ -89,12 +92,12 @@ async fn through(client: &HttpClient, exchange: Exchange, tell: &Tell) -> Option
         let what = format!("{} compressed its answer ({coding}), unasked", shown(&url));
         return Some(ExchangeEnd::Unreadable { what });
     }
-    let limits = &client.spec.limits;
+    let ClientSpec { limits, mask, .. } = &*client.spec;
     if media == Media::Html {
         let page = body::read_some(body, limits.error_body).await;
-        return Some(ExchangeEnd::Unreadable { what: no_answer(&url, &media, &page) });
+        return Some(ExchangeEnd::Unreadable { what: no_answer(&url, &media, &page, mask) });
     }
-    let mut answer = Answer::new(media, limits.max_frame, limits.error_body, &body);
+    let mut answer = Answer::new(media, &client.spec, &body);
     answer.read(body, &url, tell).await
 }
 
@@ -230,7 +233,7 @@ pub(in crate::transport::http) async fn refusal(
     let json = Media::of(headers) == Media::Json;
     let limit = if json { limits.max_frame } else { limits.error_body };
     let words = tokio::time::timeout(limits.connect, body::read_some(body, limit)).await;
-    words.unwrap_or_default()
+    client.spec.mask.body(&words.unwrap_or_default())
 }
 
 /// A compression that was not asked for.
@@ -245,6 +248,7 @@ struct Answer {
     media: Media,
     max_frame: usize,
     error_body: usize,
+    mask: Mask,
     reading: Reading,
 }
 
@@ -258,14 +262,15 @@ enum Reading {
 }
 
 impl Answer {
-    fn new(media: Media, max_frame: usize, error_body: usize, body: &impl Body) -> Self {
+    fn new(media: Media, spec: &ClientSpec, body: &impl Body) -> Self {
+        let ClientLimits { max_frame, error_body, .. } = spec.limits;
         let said = usize::try_from(body.size_hint().exact().unwrap_or_default());
         let room = said.unwrap_or_default().min(max_frame);
         let reading = match media {
             Media::Events => Reading::Events(SseDecoder::new(max_frame)),
             _ => Reading::Unclear(BytesMut::with_capacity(room)),
         };
-        Self { media, max_frame, error_body, reading }
+        Self { media, max_frame, error_body, mask: spec.mask.clone(), reading }
     }
 
     async fn read(&mut self, body: Incoming, url: &Uri, tell: &Tell) -> Option<ExchangeEnd> {
@@ -353,7 +358,7 @@ impl Answer {
                 tell.frame(frame.slice(begin..)).await.then_some(None)
             }
             Reading::Foreign(held) if ended || held.len() >= self.error_body => {
-                let what = no_answer(url, &self.media, held);
+                let what = no_answer(url, &self.media, &std::mem::take(held).freeze(), &self.mask);
                 Some(Some(ExchangeEnd::Unreadable { what }))
             }
             Reading::Json(_) | Reading::Unclear(_) | Reading::Foreign(_) => Some(None),
@@ -389,11 +394,16 @@ pub(in crate::transport::http) fn one_line(frame: Bytes) -> Bytes {
 }
 
 /// What came in place of an answer.
-pub(in crate::transport::http) fn no_answer(url: &Uri, media: &Media, body: &[u8]) -> String {
-    let url = shown(url);
+pub(in crate::transport::http) fn no_answer(
+    url: &Uri,
+    media: &Media,
+    body: &Bytes,
+    mask: &Mask,
+) -> String {
+    let (url, body) = (shown(url), mask.body(body));
     match media {
         Media::Html => {
-            let titled = match title(body) {
+            let titled = match title(&body) {
                 Some(title) => format!(" titled {title:?}"),
                 None => String::new(),
             };
@@ -409,7 +419,7 @@ pub(in crate::transport::http) fn no_answer(url: &Uri, media: &Media, body: &[u8
             };
             format!(
                 "{url} answered with neither JSON nor an event stream: {kind}{:?}",
-                quoted(body)
+                quoted(&body)
             )
         }
     }

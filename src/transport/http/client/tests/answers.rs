@@ -72,6 +72,20 @@ async fn f21_what_is_no_answer_is_named() {
 }
 
 #[tokio::test]
+async fn a_credential_that_is_quoted_is_masked() {
+    let said = made_of(answer("403 Forbidden", "no such token: hush")).await;
+    assert_eq!(said, ["refused 403 no such token: ***"]);
+    let json = "403 Forbidden\r\nContent-Type: application/json";
+    let said = made_of(answer(json, "{\"a\":\"Bearer hush\"}")).await;
+    assert_eq!(said, ["refused 403 {\"a\":\"***\"}"]);
+    for kind in ["text/plain", "text/html"] {
+        let head = format!("200 OK\r\nContent-Type: {kind}");
+        let said = made_of(answer(&head, "<title>what is hush?</title>")).await;
+        assert!(said[0].contains("what is ***?"), "{said:?}");
+    }
+}
+
+#[tokio::test]
 async fn f20_whatever_success_a_notification_gets() {
     for (head, body, expected) in [
         ("204 No Content", "", &["head 204 No Content false", "whole"][..]),

@@ -148,10 +148,13 @@ pub(in crate::transport::http) const LIMITS: ClientLimits = ClientLimits {
 pub(in crate::transport::http) fn client(url: &str, net: NetSpec) -> HttpClient {
     let mut token = HeaderValue::from_static("Bearer hush");
     token.set_sensitive(true);
+    let url = url.parse().unwrap();
+    let headers = [(AUTHORIZATION, token)].into_iter().collect();
     HttpClient::new(ClientSpec {
-        url: url.parse().unwrap(),
+        mask: Mask::new("hush", &headers, &url),
+        url,
         query: None,
-        headers: [(AUTHORIZATION, token)].into_iter().collect(),
+        headers,
         limits: LIMITS,
         net: Net::new(net),
     })
