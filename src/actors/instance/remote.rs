@@ -100,6 +100,7 @@ fn told(event: ExchangeEvent, max_frame: usize) -> ExchangeNews {
             ExchangeEnd::TooLarge { bytes } => {
                 upstream::ExchangeEnd::TooLarge { bytes, limit: max_frame }
             }
+            ExchangeEnd::Elsewhere { why } => upstream::ExchangeEnd::Elsewhere { why },
             ExchangeEnd::Failed { sent, why } => upstream::ExchangeEnd::Failed { sent, why },
         }),
     }

@@ -180,7 +180,13 @@ pub enum ExchangeEnd {
         /// What came of it, or what its length was said to be.
         bytes: usize,
     },
-    /// No connection, or it broke, or it leads elsewhere.
+    /// A redirect that is not followed: to another origin, to what is no address, or one too many.
+    /// The server is there and has answered; what redirects has done nothing.
+    Elsewhere {
+        /// Where from and where to, as a sentence without a full stop.
+        why: String,
+    },
+    /// No connection, or it broke.
     Failed {
         /// Whether any byte of the request may have reached the server.
         sent: bool,

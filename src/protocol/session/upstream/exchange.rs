@@ -95,6 +95,12 @@ pub enum ExchangeEnd {
         /// The limit, in bytes.
         limit: usize,
     },
+    /// It was answered by a redirect that is not followed. The server is there, and has done
+    /// nothing.
+    Elsewhere {
+        /// Where from and where to, in one phrase.
+        why: String,
+    },
     /// The connection failed.
     Failed {
         /// Whether any byte of the request may have reached the server.

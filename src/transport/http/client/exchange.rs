@@ -64,7 +64,8 @@ impl Tell {
 async fn through(client: &HttpClient, exchange: Exchange, tell: &Tell) -> Option<ExchangeEnd> {
     let (response, url) = match answered(client, &client.spec.url, exchange).await {
         Ok(answered) => answered,
-        Err(Unanswered { sent, why }) => return Some(ExchangeEnd::Failed { sent, why }),
+        Err(Unanswered::Failed { sent, why }) => return Some(ExchangeEnd::Failed { sent, why }),
+        Err(Unanswered::Elsewhere(why)) => return Some(ExchangeEnd::Elsewhere { why }),
     };
     let (head, body) = response.into_parts();
     if !head.status.is_success() {
@@ -98,11 +99,20 @@ async fn through(client: &HttpClient, exchange: Exchange, tell: &Tell) -> Option
     answer.read(body, &url, tell).await
 }
 
-/// Why there is no answer: [`ExchangeEnd::Failed`].
-pub(in crate::transport::http) struct Unanswered {
-    /// Whether any byte of the request may have reached the server.
-    sent: bool,
-    pub(in crate::transport::http) why: String,
+/// Why there is no answer.
+pub(in crate::transport::http) enum Unanswered {
+    /// [`ExchangeEnd::Failed`].
+    Failed { sent: bool, why: String },
+    /// [`ExchangeEnd::Elsewhere`].
+    Elsewhere(String),
+}
+
+impl Unanswered {
+    pub(in crate::transport::http) fn why(self) -> String {
+        match self {
+            Self::Failed { why, .. } | Self::Elsewhere(why) => why,
+        }
+    }
 }
 
 /// The answer of `url`, which is of the client's origin, behind all redirects; and whose it is.
@@ -126,8 +136,7 @@ pub(in crate::transport::http) async fn answered(
         match redirect(&url, &response) {
             Ok(Some(next)) => url = next,
             Ok(None) => return Ok((response, url)),
-            // What redirects has done nothing.
-            Err(why) => return Err(Unanswered { sent: false, why }),
+            Err(why) => return Err(Unanswered::Elsewhere(why)),
         }
     }
     let why = format!(
@@ -137,7 +146,7 @@ pub(in crate::transport::http) async fn answered(
         shown(&url),
         spec.limits.redirects,
     );
-    Err(Unanswered { sent: false, why })
+    Err(Unanswered::Elsewhere(why))
 }
 
 fn headers(client: &HttpClient, exchange: &Exchange) -> HeaderMap {
@@ -194,7 +203,7 @@ fn redirect<B>(url: &Uri, response: &Response<B>) -> Result<Option<Uri>, String>
 /// Why there was no answer at all.
 fn ended(error: &hyper_util::client::legacy::Error, url: &Uri) -> Unanswered {
     if let Some(failed) = cause::<DialFailed>(error) {
-        return Unanswered { sent: false, why: failed.to_string() };
+        return Unanswered::Failed { sent: false, why: failed.to_string() };
     }
     let broke = cause::<hyper::Error>(error);
     // A request that a connection gave back was not begun.
@@ -206,7 +215,7 @@ fn ended(error: &hyper_util::client::legacy::Error, url: &Uri) -> Unanswered {
         Some(broke) if broke.is_parse() => format!("did not answer in HTTP ({broke})"),
         _ => format!("did not answer: {}", root(error)),
     };
-    Unanswered { sent: !unsent, why: format!("{} {how}", shown(url)) }
+    Unanswered::Failed { sent: !unsent, why: format!("{} {how}", shown(url)) }
 }
 
 fn cause<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {

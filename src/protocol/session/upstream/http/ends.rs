@@ -58,6 +58,7 @@ impl<S: CallSink> UpstreamSession<S> {
             }
             ExchangeEnd::Failed { sent: false, why } => self.unreachable(now, id, &why),
             ExchangeEnd::Refused { status, body } => self.refused(now, id, live, status, &body),
+            ExchangeEnd::Elsewhere { why } => self.led_elsewhere(now, id, &live, why),
             ExchangeEnd::Unreadable { what } => {
                 self.answer_instead(now, id, Answer::Invalid(what));
             }
@@ -163,6 +164,19 @@ impl<S: CallSink> UpstreamSession<S> {
         self.deliver(now, id, &outcome);
     }
 
+    /// A redirect that is not followed is the answer to this one request: another try would lead to
+    /// the same place, and the connection is as good as before.
+    fn led_elsewhere(&mut self, now: Instant, id: u64, live: &Live, why: String) {
+        if self.asked.contains(&(id, Asked::Alive)) {
+            self.own_answer(now, id, &Ok(RawJson::empty_object()));
+            return;
+        }
+        if live.trail.last_id().is_some() {
+            return self.answer_instead(now, id, Answer::Lost { written: true, why });
+        }
+        self.deliver(now, id, &Err(unusable(why)));
+    }
+
     /// A leg of the opening that has no answer yet.
     fn opening_leg(&self, id: u64) -> Option<Asked> {
         let asked = self.asked.iter().find(|(asked, _)| *asked == id).map(|(_, asked)| *asked)?;
@@ -178,7 +192,9 @@ impl<S: CallSink> UpstreamSession<S> {
         self.forget(leg);
         let unreadable = |what: String| OpenError::Unusable(what);
         match end {
-            ExchangeEnd::Failed { why, .. } => self.fail(OpenError::Unreachable(why)),
+            ExchangeEnd::Failed { why, .. } | ExchangeEnd::Elsewhere { why } => {
+                self.fail(OpenError::Unreachable(why));
+            }
             ExchangeEnd::Refused { status, body } => {
                 let failure = HttpFailure::read(status, &body);
                 self.leg_refused(now, leg, failure, reply);
@@ -236,10 +252,10 @@ impl<S: CallSink> UpstreamSession<S> {
                 return self.renew(now, live.generation);
             }
             ExchangeEnd::Refused { status, body } => HttpFailure::read(status, &body).to_string(),
-            ExchangeEnd::Failed { why, .. } if greeting => {
+            ExchangeEnd::Failed { why, .. } | ExchangeEnd::Elsewhere { why } if greeting => {
                 return self.fail(OpenError::Unreachable(why));
             }
-            ExchangeEnd::Failed { why, .. } => why,
+            ExchangeEnd::Failed { why, .. } | ExchangeEnd::Elsewhere { why } => why,
             ExchangeEnd::Whole | ExchangeEnd::Unreadable { .. } | ExchangeEnd::TooLarge { .. } => {
                 String::new()
             }
@@ -262,7 +278,7 @@ impl<S: CallSink> UpstreamSession<S> {
             ExchangeEnd::Refused { status, .. } => {
                 status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
             }
-            ExchangeEnd::Unreadable { .. } => false,
+            ExchangeEnd::Unreadable { .. } | ExchangeEnd::Elsewhere { .. } => false,
         };
         if let ExchangeEnd::TooLarge { bytes, limit } = end {
             self.out.warn(format!(

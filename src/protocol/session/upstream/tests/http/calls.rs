@@ -186,6 +186,34 @@ fn p13_signs_of_life_over_http() {
     }
 }
 
+/// A05: a redirect that is not followed answers one request, also where nothing else is in flight;
+/// a stream that is not given again took its answer with it.
+#[test]
+fn a05_a_redirect_elsewhere_concerns_one_call() {
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let mut rig = Rig::http_settled(revision);
+        let call = rig.call();
+        rig.leads_elsewhere(&rig.last_of("tools/call"));
+        let Answer::Error(error) = rig.outcome(call) else { panic!("{:?}", rig.outcome(call)) };
+        assert_eq!(error.message, "a redirects (307) to b");
+        rig.session.check_alive(rig.now);
+        rig.drain();
+        let ask = if revision.is_modern() { "server/discover" } else { "ping" };
+        rig.leads_elsewhere(&rig.last_of(ask));
+        assert!(rig.closes.is_empty(), "{:?}", rig.closes);
+        assert_eq!(rig.count_of("tools/call"), 1);
+    }
+    let mut rig = Rig::http_settled(Revision::V2025_11_25);
+    let call = rig.call();
+    let post = rig.last_of("tools/call");
+    rig.head(post.tag, 200, None, true);
+    rig.mark(post.tag, "e1", None);
+    rig.ends(post.tag, ExchangeEnd::Whole);
+    rig.at(1);
+    rig.leads_elsewhere(&rig.last_of("GET"));
+    assert!(matches!(rig.outcome(call), Answer::Lost { written: true, .. }));
+}
+
 /// F08: the call whose answer was too large is known.
 #[test]
 fn f08_too_large_concerns_one_call() {

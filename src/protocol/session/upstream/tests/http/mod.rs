@@ -90,6 +90,11 @@ impl Rig {
         self.ends(exchange.tag, ExchangeEnd::Refused { status, body });
     }
 
+    fn leads_elsewhere(&mut self, exchange: &Exchange) {
+        let why = "a redirects (307) to b".to_owned();
+        self.ends(exchange.tag, ExchangeEnd::Elsewhere { why });
+    }
+
     fn fails(&mut self, exchange: &Exchange, sent: bool) {
         self.ends(exchange.tag, ExchangeEnd::Failed { sent, why: "broken".to_owned() });
     }

@@ -6,10 +6,11 @@ use super::*;
 #[test]
 fn f19_no_standalone_stream() {
     type Says = fn(&mut Rig, &Exchange);
-    let cases: [Says; 5] = [
+    let cases: [Says; 6] = [
         |rig, get| rig.http_refuses(get, 405, ""),
         |rig, get| rig.http_refuses(get, 404, ""),
         |rig, get| rig.http_refuses(get, 406, ""),
+        |rig, get| rig.leads_elsewhere(get),
         |rig, get| {
             rig.head(get.tag, 200, None, false);
             assert_eq!(rig.dropped, [get.tag]);
