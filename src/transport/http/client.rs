@@ -150,6 +150,8 @@ pub enum ExchangeEvent {
         id: Option<String>,
         /// The time to wait before a reconnection.
         retry: Option<Duration>,
+        /// Whether the event bears a frame, also one that [`ExchangeTo::take`] takes.
+        bears: bool,
     },
     /// The last.
     Ended(ExchangeEnd),

@@ -66,6 +66,8 @@ pub enum ExchangeNews {
         id: Option<String>,
         /// How long to rest before the stream is opened again.
         retry: Option<Duration>,
+        /// Whether the event bears a message, also one that was resolved.
+        bears: bool,
     },
     /// It is over.
     Ended(ExchangeEnd),

@@ -374,13 +374,14 @@ impl Answer {
 async fn hand_on(event: SseEvent, tell: &Tell) -> bool {
     let said = event.id.is_some() || event.retry.is_some();
     let heard = event.is_message();
-    let mark = ExchangeEvent::Mark { id: event.id, retry: event.retry };
+    let data = event.data.filter(|data| heard && !data.trim_ascii().is_empty());
+    let mark = ExchangeEvent::Mark { id: event.id, retry: event.retry, bears: data.is_some() };
     if said && !tell.event(mark).await {
         return false;
     }
-    match event.data {
-        Some(data) if heard => tell.frame(data).await,
-        _ => true,
+    match data {
+        Some(data) => tell.frame(data).await,
+        None => true,
     }
 }
 

@@ -26,7 +26,7 @@ impl<S: CallSink> UpstreamSession<S> {
                 let what = live.what;
                 self.accepted_as(now, tag, what, &headers, stream);
             }
-            ExchangeNews::Mark { id, retry } => live.trail.mark(id, retry),
+            ExchangeNews::Mark { id, retry, bears } => live.trail.mark(id, retry, bears),
             // F20: what follows a 2xx to a notification is of no interest.
             ExchangeNews::Frame(_) if matches!(live.what, What::Greeting | What::Note) => {}
             ExchangeNews::Frame(frame) => {

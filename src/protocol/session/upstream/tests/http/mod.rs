@@ -77,7 +77,7 @@ impl Rig {
 
     fn mark(&mut self, tag: u64, id: &str, retry: Option<u64>) {
         let retry = retry.map(Duration::from_millis);
-        self.brings(tag, ExchangeNews::Mark { id: Some(id.to_owned()), retry });
+        self.brings(tag, ExchangeNews::Mark { id: Some(id.to_owned()), retry, bears: false });
     }
 
     fn ends(&mut self, tag: u64, end: ExchangeEnd) {

@@ -28,7 +28,7 @@ fn news(dice: &mut Dice, exchange: &Exchange) -> ExchangeNews {
         2 => {
             let id = (dice.roll(3) > 0).then(|| dice.roll(9).to_string());
             let retry = (dice.roll(3) == 0).then(|| seconds(dice.roll(4) as u64));
-            ExchangeNews::Mark { id, retry }
+            ExchangeNews::Mark { id, retry, bears: dice.roll(2) == 0 }
         }
         3..=5 => ExchangeNews::Frame(line(dice).into()),
         _ => ExchangeNews::Ended(match dice.roll(7) {
