@@ -50,7 +50,7 @@ impl<S: CallSink> UpstreamSession<S> {
         }
         match end {
             ExchangeEnd::Whole if live.accepted => self.only_accepted(id),
-            ExchangeEnd::Whole => self.broke_off(now, id, live, NO_ANSWER.to_owned()),
+            ExchangeEnd::Whole => self.ended_unanswered(now, id, live),
             ExchangeEnd::Failed { sent: true, why } => self.broke_off(now, id, live, why),
             // What could not be reached again now may be in a moment.
             ExchangeEnd::Failed { sent: false, why } if live.trail.last_id().is_some() => {
@@ -66,6 +66,21 @@ impl<S: CallSink> UpstreamSession<S> {
                 self.answer_instead(now, id, Answer::TooLarge { bytes, limit });
             }
         }
+    }
+
+    /// A whole answer that answers nothing. Where it was to be one message, that is what it came to;
+    /// an event stream may go on elsewhere.
+    fn ended_unanswered(&mut self, now: Instant, id: u64, live: Live) {
+        if live.streams {
+            let why = match &live.odd {
+                None => NO_ANSWER.to_owned(),
+                Some(odd) => format!("{NO_ANSWER}, but with {odd}"),
+            };
+            return self.broke_off(now, id, live, why);
+        }
+        let what = live.odd.as_deref().unwrap_or("nothing that answers it");
+        let why = format!("the server answered with {what}; it may have taken effect all the same");
+        self.answer_instead(now, id, Answer::Invalid(why));
     }
 
     /// Ends a request with something that is no message of the server's.

@@ -33,8 +33,14 @@ impl<S: CallSink> UpstreamSession<S> {
                 live.trail.heard();
                 // U-47: what comes on a request's answer belongs to that request.
                 self.inbound.about = live.what.request();
+                self.inbound.odd = None;
                 self.handle_frame(now, &frame);
                 self.inbound.about = None;
+                let odd = self.inbound.odd.take();
+                let live = self.http.as_mut().and_then(|http| http.live.get_mut(&tag));
+                if let (Some(odd), Some(live)) = (odd, live) {
+                    live.odd = Some(odd);
+                }
             }
             ExchangeNews::Ended(end) => {
                 let live = self.http.as_mut().and_then(|http| http.live.remove(&tag));
