@@ -1,7 +1,7 @@
 //! One host connection: a shim's link, or a session over HTTP.
 //!
 //! Owns its [`HostSession`], the tasks of its open requests, and what leads to the host: the sending
-//! half of its link ([`link`]), or its answers and streams ([`streams`]). Children: none; its tasks end
+//! half of its link (`link`), or its answers and streams (`streams`). Children: none; its tasks end
 //! with it. Ends when the link or the session does, or after a drain. Never restarted: the shim dials
 //! again, a host over HTTP opens a new session. Never waits for a host or an upstream, and never
 //! looks at what a request means.

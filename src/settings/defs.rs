@@ -229,7 +229,7 @@ pub const DEFS: &[Def] = &[
         "upstream.sse_reconnect_delay",
         time(MS, HOUR),
         "The rest before an event stream that broke off is opened again, where the server names none; \
-         longer each time that nothing came of it.",
+         longer each time that it does not last.",
     ),
     live(
         "upstream.sse_reconnect_attempts",

@@ -158,6 +158,29 @@ async fn u39_resumption_ends() {
     assert_eq!(resumed.count(), 3);
 }
 
+/// U-39: ids without a message are no progress, however new each is.
+#[tokio::test]
+async fn u39_priming_alone_ends_too() {
+    let last = AtomicUsize::new(0);
+    let server =
+        ScriptedHttp::start(move |request| match (request.verb.as_str(), request.method()) {
+            ("GET", _) if request.header("last-event-id").is_some() => {
+                let id = last.fetch_add(1, Ordering::Relaxed);
+                Reply::sse().chunk(format!("id: n{id}\nretry: 0\ndata:\n\n")).end()
+            }
+            ("POST", Some("tools/call")) => Reply::sse().chunk("id: e1\nretry: 0\n\n").end(),
+            _ => answers::legacy(request, "2025-11-25"),
+        })
+        .await;
+    let settings = "upstream.sse_reconnect_attempts = 3\nupstream.sse_reconnect_delay = \"20ms\"";
+    let (_daemon, mut host) = front(&server, settings).await;
+    let answer = host.call("up_echo", json!({})).await;
+    assert_eq!(reason(&answer), "outcome_unknown", "{answer}");
+    let resumed = server.requests();
+    let resumed = resumed.iter().filter(|request| request.header("last-event-id").is_some());
+    assert_eq!(resumed.count(), 3);
+}
+
 /// U-40, F22: five calls meet the end of their session; one handshake without the old id, each call
 /// once more in the new one, and nobody outside notices.
 #[tokio::test]

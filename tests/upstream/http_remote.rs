@@ -2,6 +2,7 @@
 //! no answer (A-01, A-02, A-05, F21).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::ServerConfig;
@@ -10,7 +11,7 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use crate::http::{error, front, names};
+use crate::http::{count, error, front, names};
 use crate::setup;
 use crate::support::raw_host::text_of;
 use crate::support::scripted_http::{Reply, ScriptedHttp, answers};
@@ -71,6 +72,58 @@ async fn a05_a_redirect_to_another_origin_is_told() {
     assert!(said.contains(&format!("http://{} redirects (307)", server.addr())), "{said}");
     assert!(said.contains(&format!("write url = \"{elsewhere}\"")), "{said}");
     assert_eq!(other.connections(), 0);
+    daemon.stop();
+}
+
+/// A05: a call that is led elsewhere was answered: it fails once, and neither the connection nor
+/// the server is given up for it.
+#[tokio::test]
+async fn a05_a_redirected_call_costs_nobody_else() {
+    let server = ScriptedHttp::start(|request| {
+        if request.method() == Some("tools/call")
+            && request.json()["params"]["arguments"]["text"] == "away"
+        {
+            return Reply::status(307).header("Location", "http://elsewhere.invalid/mcp");
+        }
+        answers::legacy(request, "2025-11-25")
+    })
+    .await;
+    let (mut daemon, mut host) = front(&server, "").await;
+    for times in 1..=3 {
+        let answer = host.call("up_echo", json!({ "text": "away" })).await;
+        let said = answer.to_string();
+        assert!(said.contains(&format!("http://{} redirects (307)", server.addr())), "{said}");
+        assert!(said.contains("http://elsewhere.invalid"), "{said}");
+        assert_eq!(count(&server, "tools/call"), times);
+    }
+    let answer = host.call("up_echo", json!({ "text": "here" })).await;
+    assert_eq!(text_of(&answer), "here", "{answer}");
+    assert_eq!(count(&server, "initialize"), 1);
+    daemon.stop();
+}
+
+/// P-14: a server that was parked while it was away is tried by a later call, without an operator.
+#[tokio::test]
+async fn p14_a_call_wakes_a_parked_remote_server() {
+    let away = Arc::new(AtomicBool::new(true));
+    let is_away = Arc::clone(&away);
+    let server = ScriptedHttp::start(move |request| {
+        if is_away.load(Ordering::Relaxed) {
+            return Reply::status(503);
+        }
+        answers::legacy(request, "2025-11-25")
+    })
+    .await;
+    let settings = "expose.mode = \"core\"\npool.park_after = 1";
+    let (mut daemon, mut host) = front(&server, settings).await;
+    let answer = setup::call(&mut host, "up", "echo", json!({ "text": "x" })).await;
+    assert!(text_of(&answer).contains("is parked"), "{answer}");
+    assert!(text_of(&answer).contains("a later call"), "{answer}");
+    away.store(false, Ordering::Relaxed);
+    crate::eventually!(std::time::Duration::from_secs(5), {
+        let answer = setup::call(&mut host, "up", "echo", json!({ "text": "back" })).await;
+        text_of(&answer) == "back"
+    });
     daemon.stop();
 }
 

@@ -1,8 +1,8 @@
 //! `/mcp`: hosts over Streamable HTTP, of all revisions.
 //!
 //! One endpoint for both eras: what a POST holds decides ([`crate::protocol::http_rules::post`]).
-//! A modern request is answered by its own task and leaves nothing behind ([`modern`]); everything
-//! else belongs to a session, which is a [`super::host`] ([`legacy`]). Never looks at what a request
+//! A modern request is answered by its own task and leaves nothing behind (`modern`); everything
+//! else belongs to a session, which is a [`super::host`] (`legacy`). Never looks at what a request
 //! means.
 
 mod answer;

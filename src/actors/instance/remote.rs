@@ -90,7 +90,7 @@ fn told(event: ExchangeEvent, max_frame: usize) -> ExchangeNews {
             ExchangeNews::Head { status, headers, stream }
         }
         ExchangeEvent::Frame(frame) => ExchangeNews::Frame(frame),
-        ExchangeEvent::Mark { id, retry } => ExchangeNews::Mark { id, retry },
+        ExchangeEvent::Mark { id, retry, bears } => ExchangeNews::Mark { id, retry, bears },
         ExchangeEvent::Ended(end) => ExchangeNews::Ended(match end {
             ExchangeEnd::Whole => upstream::ExchangeEnd::Whole,
             ExchangeEnd::Refused { status, body, .. } => {
@@ -100,6 +100,7 @@ fn told(event: ExchangeEvent, max_frame: usize) -> ExchangeNews {
             ExchangeEnd::TooLarge { bytes } => {
                 upstream::ExchangeEnd::TooLarge { bytes, limit: max_frame }
             }
+            ExchangeEnd::Elsewhere { why } => upstream::ExchangeEnd::Elsewhere { why },
             ExchangeEnd::Failed { sent, why } => upstream::ExchangeEnd::Failed { sent, why },
         }),
     }

@@ -39,7 +39,7 @@ impl PoolState {
             ),
             Rest::Parked { permanent: false } => format!(
                 "server `{name}` is parked{} after {} failures in a row: {trouble}; `mcpx logs \
-                 {name}` shows more, `mcpx restart {name}` tries again",
+                 {name}` shows more; a later call tries again, `mcpx restart {name}` does at once",
                 self.whom(whose),
                 self.faults.of(whose).map_or(0, |record| record.health.failures()),
             ),

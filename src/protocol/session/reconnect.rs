@@ -3,13 +3,14 @@
 //! The specification (2025-11-25 transports page, "Resumability and Redelivery") has a client rest
 //! for as long as the server's `retry` says and then name the last event that it saw. What it leaves
 //! open is when to stop: a server that closes every stream at once was once asked 30,000 times in
-//! eleven hours. So each end that nothing came before makes the next rest longer, and their number in
-//! a row is bounded.
+//! eleven hours. So the ends that nothing came before are bounded in a row; and whatever came, each
+//! connection that does not last makes the next rest longer. Events that only say where the stream
+//! stands bring nothing.
 //!
-//! **Bias**: a `retry` below a tenth of our own delay is taken for that tenth. A server that means to
-//! be asked more often than that is asked too rarely; one that says 0 by mistake is not flooded. And a
-//! silent stream that lasted for a while counts as one worth having: proxies close those after a
-//! minute.
+//! **Bias**: a `retry` below a tenth of our own delay is taken for that tenth, and below our delay it
+//! counts for the first rest alone. A server that means to be asked more often than that is asked too
+//! rarely; one that says 0 by mistake is not flooded. And a silent stream that lasted for a while
+//! counts as one worth having: proxies close those after a minute.
 
 use std::time::Duration;
 
@@ -20,8 +21,8 @@ pub struct Reconnect {
     pub delay: Duration,
     /// Tries in a row that may come to nothing (`upstream.sse_reconnect_attempts`).
     pub attempts: u32,
-    /// The rest of a stream that is worth having for ever, once the tries are used up
-    /// (`upstream.sse_poll_interval`).
+    /// The longest rest, and that of a stream that is worth having for ever once the tries are used
+    /// up (`upstream.sse_poll_interval`).
     pub poll: Duration,
 }
 
@@ -41,6 +42,8 @@ pub struct Trail {
     fruitful: bool,
     /// Connections made again in a row without anything new on one of them.
     tries: u32,
+    /// Connections made again in a row since one lasted.
+    short: u32,
     /// It is a session's standalone stream.
     standalone: bool,
 }
@@ -57,12 +60,13 @@ impl Trail {
         self.fruitful = true;
     }
 
-    /// An event said where the stream stands. A new id is progress of a stream that is polled
-    /// (2025-11-25: a server may close after its first event); the same one again is none.
-    pub fn mark(&mut self, id: Option<String>, retry: Option<Duration>) {
+    /// An event said where the stream stands. A new id of an event that bears a message is progress;
+    /// the same one again is none, and neither is a new one without a message, with which a server
+    /// primes a stream that it may close at once (2025-11-25).
+    pub fn mark(&mut self, id: Option<String>, retry: Option<Duration>, bears: bool) {
         if let Some(id) = id {
             let id = Some(id).filter(|id| !id.is_empty());
-            self.fruitful |= !self.standalone && id.is_some() && id != self.last_id;
+            self.fruitful |= bears && !self.standalone && id.is_some() && id != self.last_id;
             self.last_id = id;
         }
         self.retry = retry.or(self.retry);
@@ -77,19 +81,30 @@ impl Trail {
     /// when it has been tried often enough. A standalone stream is worth having for as long as its
     /// session lives, and after the tries is asked for rarely.
     pub fn broke(&mut self, rules: &Reconnect, lasted: Duration) -> Option<Duration> {
-        let worth = self.fruitful || lasted >= rules.delay.saturating_mul(SUSTAINED);
-        if worth {
+        let sustained = lasted >= rules.delay.saturating_mul(SUSTAINED);
+        if sustained {
+            self.short = 0;
+        } else if self.fruitful && lasted >= rules.delay {
+            // It is no hurry of the server's; the rest is our own from here on.
+            self.short = self.short.min(1);
+        }
+        if self.fruitful || sustained {
             self.tries = 0;
         }
         self.fruitful = false;
         if self.tries >= rules.attempts {
             return self.standalone.then_some(rules.poll);
         }
-        let doublings = self.tries.min(DOUBLINGS);
+        let doublings = self.short.min(DOUBLINGS);
         self.tries += 1;
-        let base = self.retry.map_or(rules.delay, |retry| retry.max(rules.delay / SHARE));
-        let rest = base.saturating_mul(2_u32.saturating_pow(doublings));
-        Some(if self.standalone { rest.min(rules.poll) } else { rest })
+        self.short = self.short.saturating_add(1);
+        let first = self.retry.map_or(rules.delay, |retry| retry.max(rules.delay / SHARE));
+        let ours = match doublings.checked_sub(1) {
+            None => Duration::ZERO,
+            Some(doublings) => rules.delay.saturating_mul(2_u32.saturating_pow(doublings)),
+        };
+        let rest = first.saturating_mul(2_u32.saturating_pow(doublings)).max(ours);
+        Some(rest.min(rules.poll.max(first)))
     }
 }
 
@@ -112,7 +127,7 @@ mod tests {
     fn u39_rests_grow_and_end() {
         for (retry, expected) in [(None, [1000, 2000, 4000]), (Some(500), [500, 1000, 2000])] {
             let mut trail = Trail::default();
-            trail.mark(None, retry.map(Duration::from_millis));
+            trail.mark(None, retry.map(Duration::from_millis), false);
             for rest in expected {
                 assert_eq!(millis(trail.broke(&rules(), Duration::ZERO)), Some(rest));
             }
@@ -120,20 +135,49 @@ mod tests {
         }
     }
 
-    /// A stream that is polled goes on for as long as each connection brings something new.
+    /// A stream that is polled goes on for as long as each connection brings something new, and no
+    /// faster than our own delay.
     #[test]
     fn u39_progress_starts_again() {
-        let mut trail = Trail::default();
+        let (mut trail, second) = (Trail::default(), Duration::from_secs(1));
         for turn in 0..20 {
-            trail.mark(Some(turn.to_string()), None);
-            assert_eq!(millis(trail.broke(&rules(), Duration::ZERO)), Some(1000));
+            trail.mark(Some(turn.to_string()), Some(second / 2), true);
+            let rest = if turn == 0 { 500 } else { 1000 };
+            assert_eq!(millis(trail.broke(&rules(), second)), Some(rest));
         }
         for rest in [Some(2000), Some(4000), None, None] {
-            trail.mark(Some("19".to_owned()), None);
-            assert_eq!(millis(trail.broke(&rules(), Duration::ZERO)), rest);
+            trail.mark(Some("19".to_owned()), None, true);
+            assert_eq!(millis(trail.broke(&rules(), second)), rest);
         }
         trail.heard();
-        assert_eq!(millis(trail.broke(&rules(), Duration::ZERO)), Some(1000));
+        assert_eq!(millis(trail.broke(&rules(), second)), Some(1000));
+    }
+
+    /// U-39: an id without a message is no progress, however new.
+    #[test]
+    fn u39_priming_is_no_progress() {
+        let mut trail = Trail::default();
+        let mut rest = |turn: u32| {
+            trail.mark(Some(turn.to_string()), Some(Duration::ZERO), false);
+            millis(trail.broke(&rules(), Duration::ZERO))
+        };
+        let rests: Vec<_> = (0..5).map(&mut rest).collect();
+        assert_eq!(rests, [Some(100), Some(1000), Some(2000), None, None]);
+    }
+
+    /// F19 g: what ends at once is asked for ever more rarely, whatever it brings.
+    #[test]
+    fn f19_messages_do_not_make_it_fast() {
+        for mut trail in [Trail::default(), Trail::standalone()] {
+            let mut rest = |turn: u32| {
+                trail.mark(Some(turn.to_string()), Some(Duration::ZERO), true);
+                trail.heard();
+                trail.broke(&rules(), Duration::ZERO).unwrap().as_millis()
+            };
+            let rests: Vec<_> = (0..12).map(&mut rest).collect();
+            assert_eq!(rests[..5], [100, 1000, 2000, 4000, 8000]);
+            assert_eq!(rests[10..], [300_000, 300_000]);
+        }
     }
 
     /// F19 g: streams that end at once are asked for ever more rarely, and never quickly again; one
@@ -142,11 +186,11 @@ mod tests {
     fn f19_a_stream_that_always_ends_is_polled_slowly() {
         let mut trail = Trail::standalone();
         let mut rest = |lasted| {
-            trail.mark(Some("new".to_owned()), Some(Duration::ZERO));
+            trail.mark(Some("new".to_owned()), Some(Duration::ZERO), false);
             trail.broke(&rules(), Duration::from_secs(lasted)).unwrap().as_millis()
         };
         let rests: Vec<_> = (0..6).map(|_| rest(1)).collect();
-        assert_eq!(rests, [100, 200, 400, 300_000, 300_000, 300_000]);
+        assert_eq!(rests, [100, 1000, 2000, 300_000, 300_000, 300_000]);
         assert_eq!(rest(60), 100);
     }
 
@@ -154,9 +198,9 @@ mod tests {
     #[test]
     fn an_empty_id_is_none() {
         let mut trail = Trail::default();
-        trail.mark(Some("a".to_owned()), None);
+        trail.mark(Some("a".to_owned()), None, true);
         assert_eq!(trail.last_id(), Some("a"));
-        trail.mark(Some(String::new()), None);
+        trail.mark(Some(String::new()), None, false);
         assert_eq!(trail.last_id(), None);
     }
 }

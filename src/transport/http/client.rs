@@ -153,6 +153,8 @@ pub enum ExchangeEvent {
         id: Option<String>,
         /// The time to wait before a reconnection.
         retry: Option<Duration>,
+        /// Whether the event bears a frame, also one that [`ExchangeTo::take`] takes.
+        bears: bool,
     },
     /// The last.
     Ended(ExchangeEnd),
@@ -183,7 +185,13 @@ pub enum ExchangeEnd {
         /// What came of it, or what its length was said to be.
         bytes: usize,
     },
-    /// No connection, or it broke, or it leads elsewhere.
+    /// A redirect that is not followed: to another origin, to what is no address, or one too many.
+    /// The server is there and has answered; what redirects has done nothing.
+    Elsewhere {
+        /// Where from and where to, as a sentence without a full stop.
+        why: String,
+    },
+    /// No connection, or it broke.
     Failed {
         /// Whether any byte of the request may have reached the server.
         sent: bool,

@@ -19,7 +19,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::address::{Origin, resolve, shown};
 use super::body;
-use super::client::exchange::{answered, no_answer, one_line, refusal};
+use super::client::exchange::{Unanswered, answered, no_answer, one_line, refusal};
 use super::client::{Exchange, HttpClient};
 use super::dial::root;
 use super::media::{Media, quoted};
@@ -144,7 +144,7 @@ impl Events {
         let spec = client.spec();
         let get = exchange(Method::GET, Bytes::new());
         let answer = answered(client, &spec.url, get).await;
-        let (response, url) = answer.map_err(|none| LegacySseFailed::Failed(none.why))?;
+        let (response, url) = answer.map_err(|none| LegacySseFailed::Failed(none.why()))?;
         let (head, body) = response.into_parts();
         if !head.status.is_success() {
             let said = said(&refusal(client, &head.headers, body).await);
@@ -240,7 +240,7 @@ async fn post(client: &HttpClient, endpoint: &Uri, mut messages: LinkReader) -> 
 /// connection ends with it.
 async fn deliver(client: &HttpClient, endpoint: &Uri, message: Bytes) -> Result<(), String> {
     let answer = answered(client, endpoint, exchange(Method::POST, message)).await;
-    let (response, url) = answer.map_err(|none| none.why)?;
+    let (response, url) = answer.map_err(Unanswered::why)?;
     let (head, body) = response.into_parts();
     if head.status.is_success() {
         return Ok(());

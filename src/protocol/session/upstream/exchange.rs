@@ -66,6 +66,8 @@ pub enum ExchangeNews {
         id: Option<String>,
         /// How long to rest before the stream is opened again.
         retry: Option<Duration>,
+        /// Whether the event bears a message, also one that was resolved.
+        bears: bool,
     },
     /// It is over.
     Ended(ExchangeEnd),
@@ -94,6 +96,12 @@ pub enum ExchangeEnd {
         bytes: usize,
         /// The limit, in bytes.
         limit: usize,
+    },
+    /// It was answered by a redirect that is not followed. The server is there, and has done
+    /// nothing.
+    Elsewhere {
+        /// Where from and where to, in one phrase.
+        why: String,
     },
     /// The connection failed.
     Failed {

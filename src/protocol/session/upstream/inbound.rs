@@ -25,6 +25,8 @@ pub(super) struct Inbound {
     told: Vec<Oddity>,
     /// The request on whose HTTP answer the present frame came (U-47).
     pub about: Option<u64>,
+    /// What the present frame is, where it is no answer to anything.
+    pub odd: Option<String>,
 }
 
 /// Each is told once a connection.
@@ -51,6 +53,10 @@ fn sample(frame: &[u8]) -> String {
     let head = frame.get(..SAMPLE).unwrap_or(frame);
     let more = if head.len() < frame.len() { "…" } else { "" };
     format!("{:?}{more}", String::from_utf8_lossy(head))
+}
+
+fn another_id(id: &Id) -> String {
+    format!("an answer to another request: its id is {:.80}", id.to_string())
 }
 
 /// The error that stands for an answer which cannot be used.
@@ -123,8 +129,12 @@ impl<S: CallSink> UpstreamSession<S> {
     fn response(&mut self, now: Instant, response: &Response) {
         let Some(id) = &response.id else { return self.null_id(now, &response.outcome) };
         if let Some(number) = id.as_u64() {
+            if self.own_answer(now, number, &response.outcome) {
+                return;
+            }
+            self.inbound.odd = Some(another_id(id));
             // An answer that comes after its request was cancelled is normal, and nobody's.
-            if !self.own_answer(now, number, &response.outcome) && !self.pending.was_taken(number) {
+            if !self.pending.was_taken(number) {
                 self.tell(Oddity::StrangeId, || {
                     format!("the server answered id {id}, which was never asked")
                 });
@@ -132,16 +142,16 @@ impl<S: CallSink> UpstreamSession<S> {
             return;
         }
         let known = meant(id).filter(|number| self.is_waiting(*number));
-        match known {
-            Some(number) => {
-                self.tell(Oddity::IdKind, || {
-                    format!("the server answers id {number} as {id}; it is matched all the same")
-                });
-                self.deliver(now, number, &response.outcome);
-            }
-            None => self.tell(Oddity::StrangeId, || {
+        if let Some(number) = known {
+            self.tell(Oddity::IdKind, || {
+                format!("the server answers id {number} as {id}; it is matched all the same")
+            });
+            self.deliver(now, number, &response.outcome);
+        } else {
+            self.inbound.odd = Some(another_id(id));
+            self.tell(Oddity::StrangeId, || {
                 format!("the server answered id {:.80}, which was never asked", id.to_string())
-            }),
+            });
         }
     }
 
@@ -291,11 +301,12 @@ impl<S: CallSink> UpstreamSession<S> {
         let head = frame.get(..SAMPLE).unwrap_or(frame);
         let line = String::from_utf8_lossy(head).trim_end().to_owned();
         self.out.event(UpstreamEvent::Noise(line));
+        let (one, what) = match kind {
+            Oddity::NotJson => ("broken JSON", "lines that are no JSON"),
+            _ => ("JSON that is no message", "JSON that is no message"),
+        };
+        self.inbound.odd = Some(format!("{one}: {}", sample(frame)));
         self.tell(kind, || {
-            let what = match kind {
-                Oddity::NotJson => "lines that are no JSON",
-                _ => "JSON that is no message",
-            };
             format!("the server sends {what} among its messages; skipped: {}", sample(frame))
         });
     }

@@ -67,7 +67,8 @@ impl Tell {
 async fn through(client: &HttpClient, exchange: Exchange, tell: &Tell) -> Option<ExchangeEnd> {
     let (response, url) = match answered(client, &client.spec.url, exchange).await {
         Ok(answered) => answered,
-        Err(Unanswered { sent, why }) => return Some(ExchangeEnd::Failed { sent, why }),
+        Err(Unanswered::Failed { sent, why }) => return Some(ExchangeEnd::Failed { sent, why }),
+        Err(Unanswered::Elsewhere(why)) => return Some(ExchangeEnd::Elsewhere { why }),
     };
     let (head, body) = response.into_parts();
     if !head.status.is_success() {
@@ -101,11 +102,20 @@ async fn through(client: &HttpClient, exchange: Exchange, tell: &Tell) -> Option
     answer.read(body, &url, tell).await
 }
 
-/// Why there is no answer: [`ExchangeEnd::Failed`].
-pub(in crate::transport::http) struct Unanswered {
-    /// Whether any byte of the request may have reached the server.
-    sent: bool,
-    pub(in crate::transport::http) why: String,
+/// Why there is no answer.
+pub(in crate::transport::http) enum Unanswered {
+    /// [`ExchangeEnd::Failed`].
+    Failed { sent: bool, why: String },
+    /// [`ExchangeEnd::Elsewhere`].
+    Elsewhere(String),
+}
+
+impl Unanswered {
+    pub(in crate::transport::http) fn why(self) -> String {
+        match self {
+            Self::Failed { why, .. } | Self::Elsewhere(why) => why,
+        }
+    }
 }
 
 /// The answer of `url`, which is of the client's origin, behind all redirects; and whose it is.
@@ -129,8 +139,7 @@ pub(in crate::transport::http) async fn answered(
         match redirect(&url, &response) {
             Ok(Some(next)) => url = next,
             Ok(None) => return Ok((response, url)),
-            // What redirects has done nothing.
-            Err(why) => return Err(Unanswered { sent: false, why }),
+            Err(why) => return Err(Unanswered::Elsewhere(why)),
         }
     }
     let why = format!(
@@ -140,7 +149,7 @@ pub(in crate::transport::http) async fn answered(
         shown(&url),
         spec.limits.redirects,
     );
-    Err(Unanswered { sent: false, why })
+    Err(Unanswered::Elsewhere(why))
 }
 
 fn headers(client: &HttpClient, exchange: &Exchange) -> HeaderMap {
@@ -197,7 +206,7 @@ fn redirect<B>(url: &Uri, response: &Response<B>) -> Result<Option<Uri>, String>
 /// Why there was no answer at all.
 fn ended(error: &hyper_util::client::legacy::Error, url: &Uri) -> Unanswered {
     if let Some(failed) = cause::<DialFailed>(error) {
-        return Unanswered { sent: false, why: failed.to_string() };
+        return Unanswered::Failed { sent: false, why: failed.to_string() };
     }
     let broke = cause::<hyper::Error>(error);
     // A request that a connection gave back was not begun.
@@ -209,7 +218,7 @@ fn ended(error: &hyper_util::client::legacy::Error, url: &Uri) -> Unanswered {
         Some(broke) if broke.is_parse() => format!("did not answer in HTTP ({broke})"),
         _ => format!("did not answer: {}", root(error)),
     };
-    Unanswered { sent: !unsent, why: format!("{} {how}", shown(url)) }
+    Unanswered::Failed { sent: !unsent, why: format!("{} {how}", shown(url)) }
 }
 
 fn cause<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {
@@ -370,13 +379,14 @@ impl Answer {
 async fn hand_on(event: SseEvent, tell: &Tell) -> bool {
     let said = event.id.is_some() || event.retry.is_some();
     let heard = event.is_message();
-    let mark = ExchangeEvent::Mark { id: event.id, retry: event.retry };
+    let data = event.data.filter(|data| heard && !data.trim_ascii().is_empty());
+    let mark = ExchangeEvent::Mark { id: event.id, retry: event.retry, bears: data.is_some() };
     if said && !tell.event(mark).await {
         return false;
     }
-    match event.data {
-        Some(data) if heard => tell.frame(data).await,
-        _ => true,
+    match data {
+        Some(data) => tell.frame(data).await,
+        None => true,
     }
 }
 

@@ -50,7 +50,7 @@ impl<S: CallSink> UpstreamSession<S> {
         }
         match end {
             ExchangeEnd::Whole if live.accepted => self.only_accepted(id),
-            ExchangeEnd::Whole => self.broke_off(now, id, live, NO_ANSWER.to_owned()),
+            ExchangeEnd::Whole => self.ended_unanswered(now, id, live),
             ExchangeEnd::Failed { sent: true, why } => self.broke_off(now, id, live, why),
             // What could not be reached again now may be in a moment.
             ExchangeEnd::Failed { sent: false, why } if live.trail.last_id().is_some() => {
@@ -58,6 +58,7 @@ impl<S: CallSink> UpstreamSession<S> {
             }
             ExchangeEnd::Failed { sent: false, why } => self.unreachable(now, id, &why),
             ExchangeEnd::Refused { status, body } => self.refused(now, id, live, status, &body),
+            ExchangeEnd::Elsewhere { why } => self.led_elsewhere(now, id, &live, why),
             ExchangeEnd::Unreadable { what } => {
                 self.answer_instead(now, id, Answer::Invalid(what));
             }
@@ -65,6 +66,21 @@ impl<S: CallSink> UpstreamSession<S> {
                 self.answer_instead(now, id, Answer::TooLarge { bytes, limit });
             }
         }
+    }
+
+    /// A whole answer that answers nothing. Where it was to be one message, that is what it came to;
+    /// an event stream may go on elsewhere.
+    fn ended_unanswered(&mut self, now: Instant, id: u64, live: Live) {
+        if live.streams {
+            let why = match &live.odd {
+                None => NO_ANSWER.to_owned(),
+                Some(odd) => format!("{NO_ANSWER}, but with {odd}"),
+            };
+            return self.broke_off(now, id, live, why);
+        }
+        let what = live.odd.as_deref().unwrap_or("nothing that answers it");
+        let why = format!("the server answered with {what}; it may have taken effect all the same");
+        self.answer_instead(now, id, Answer::Invalid(why));
     }
 
     /// Ends a request with something that is no message of the server's.
@@ -163,6 +179,19 @@ impl<S: CallSink> UpstreamSession<S> {
         self.deliver(now, id, &outcome);
     }
 
+    /// A redirect that is not followed is the answer to this one request: another try would lead to
+    /// the same place, and the connection is as good as before.
+    fn led_elsewhere(&mut self, now: Instant, id: u64, live: &Live, why: String) {
+        if self.asked.contains(&(id, Asked::Alive)) {
+            self.own_answer(now, id, &Ok(RawJson::empty_object()));
+            return;
+        }
+        if live.trail.last_id().is_some() {
+            return self.answer_instead(now, id, Answer::Lost { written: true, why });
+        }
+        self.deliver(now, id, &Err(unusable(why)));
+    }
+
     /// A leg of the opening that has no answer yet.
     fn opening_leg(&self, id: u64) -> Option<Asked> {
         let asked = self.asked.iter().find(|(asked, _)| *asked == id).map(|(_, asked)| *asked)?;
@@ -178,7 +207,9 @@ impl<S: CallSink> UpstreamSession<S> {
         self.forget(leg);
         let unreadable = |what: String| OpenError::Unusable(what);
         match end {
-            ExchangeEnd::Failed { why, .. } => self.fail(OpenError::Unreachable(why)),
+            ExchangeEnd::Failed { why, .. } | ExchangeEnd::Elsewhere { why } => {
+                self.fail(OpenError::Unreachable(why));
+            }
             ExchangeEnd::Refused { status, body } => {
                 let failure = HttpFailure::read(status, &body);
                 self.leg_refused(now, leg, failure, reply);
@@ -236,10 +267,10 @@ impl<S: CallSink> UpstreamSession<S> {
                 return self.renew(now, live.generation);
             }
             ExchangeEnd::Refused { status, body } => HttpFailure::read(status, &body).to_string(),
-            ExchangeEnd::Failed { why, .. } if greeting => {
+            ExchangeEnd::Failed { why, .. } | ExchangeEnd::Elsewhere { why } if greeting => {
                 return self.fail(OpenError::Unreachable(why));
             }
-            ExchangeEnd::Failed { why, .. } => why,
+            ExchangeEnd::Failed { why, .. } | ExchangeEnd::Elsewhere { why } => why,
             ExchangeEnd::Whole | ExchangeEnd::Unreadable { .. } | ExchangeEnd::TooLarge { .. } => {
                 String::new()
             }
@@ -262,7 +293,7 @@ impl<S: CallSink> UpstreamSession<S> {
             ExchangeEnd::Refused { status, .. } => {
                 status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
             }
-            ExchangeEnd::Unreadable { .. } => false,
+            ExchangeEnd::Unreadable { .. } | ExchangeEnd::Elsewhere { .. } => false,
         };
         if let ExchangeEnd::TooLarge { bytes, limit } = end {
             self.out.warn(format!(

@@ -77,6 +77,8 @@ struct Live {
     /// It was accepted with 202 and so promises nothing.
     accepted: bool,
     streams: bool,
+    /// What came on it instead of an answer.
+    odd: Option<String>,
     trail: Trail,
     kept: Kept,
 }
@@ -184,6 +186,7 @@ impl Http {
             since: None,
             accepted: false,
             streams: false,
+            odd: None,
             trail: Trail::default(),
             kept,
         }

@@ -26,15 +26,21 @@ impl<S: CallSink> UpstreamSession<S> {
                 let what = live.what;
                 self.accepted_as(now, tag, what, &headers, stream);
             }
-            ExchangeNews::Mark { id, retry } => live.trail.mark(id, retry),
+            ExchangeNews::Mark { id, retry, bears } => live.trail.mark(id, retry, bears),
             // F20: what follows a 2xx to a notification is of no interest.
             ExchangeNews::Frame(_) if matches!(live.what, What::Greeting | What::Note) => {}
             ExchangeNews::Frame(frame) => {
                 live.trail.heard();
                 // U-47: what comes on a request's answer belongs to that request.
                 self.inbound.about = live.what.request();
+                self.inbound.odd = None;
                 self.handle_frame(now, &frame);
                 self.inbound.about = None;
+                let odd = self.inbound.odd.take();
+                let live = self.http.as_mut().and_then(|http| http.live.get_mut(&tag));
+                if let (Some(odd), Some(live)) = (odd, live) {
+                    live.odd = Some(odd);
+                }
             }
             ExchangeNews::Ended(end) => {
                 let live = self.http.as_mut().and_then(|http| http.live.remove(&tag));

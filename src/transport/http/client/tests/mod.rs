@@ -192,7 +192,7 @@ impl Running {
         match event {
             ExchangeEvent::Head { status, stream, .. } => format!("head {status} {stream}"),
             ExchangeEvent::Frame(frame) => format!("frame {}", text(&frame)),
-            ExchangeEvent::Mark { id, retry } => format!("mark {id:?} {retry:?}"),
+            ExchangeEvent::Mark { id, retry, .. } => format!("mark {id:?} {retry:?}"),
             ExchangeEvent::Ended(end) => match end {
                 ExchangeEnd::Whole => "whole".to_owned(),
                 ExchangeEnd::Refused { status, body, .. } => {
@@ -200,6 +200,7 @@ impl Running {
                 }
                 ExchangeEnd::Unreadable { what } => format!("unreadable {what}"),
                 ExchangeEnd::TooLarge { bytes } => format!("too large {bytes}"),
+                ExchangeEnd::Elsewhere { why } => format!("elsewhere {why}"),
                 ExchangeEnd::Failed { sent, why } => format!("failed sent={sent} {why}"),
             },
         }
@@ -212,7 +213,7 @@ async fn all(client: &HttpClient, exchange: Exchange) -> Vec<String> {
     let mut seen = Vec::new();
     loop {
         let event = running.next().await;
-        let ended = ["whole", "refused", "unreadable", "too large", "failed"];
+        let ended = ["whole", "refused", "unreadable", "too large", "elsewhere", "failed"];
         let last = ended.iter().any(|end| event.starts_with(end));
         if !event.starts_with("head 200") {
             seen.push(event);

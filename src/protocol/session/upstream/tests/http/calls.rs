@@ -186,6 +186,64 @@ fn p13_signs_of_life_over_http() {
     }
 }
 
+/// A05: a redirect that is not followed answers one request, also where nothing else is in flight;
+/// a stream that is not given again took its answer with it.
+#[test]
+fn a05_a_redirect_elsewhere_concerns_one_call() {
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let mut rig = Rig::http_settled(revision);
+        let call = rig.call();
+        rig.leads_elsewhere(&rig.last_of("tools/call"));
+        let Answer::Error(error) = rig.outcome(call) else { panic!("{:?}", rig.outcome(call)) };
+        assert_eq!(error.message, "a redirects (307) to b");
+        rig.session.check_alive(rig.now);
+        rig.drain();
+        let ask = if revision.is_modern() { "server/discover" } else { "ping" };
+        rig.leads_elsewhere(&rig.last_of(ask));
+        assert!(rig.closes.is_empty(), "{:?}", rig.closes);
+        assert_eq!(rig.count_of("tools/call"), 1);
+    }
+    let mut rig = Rig::http_settled(Revision::V2025_11_25);
+    let call = rig.call();
+    let post = rig.last_of("tools/call");
+    rig.head(post.tag, 200, None, true);
+    rig.mark(post.tag, "e1", None);
+    rig.ends(post.tag, ExchangeEnd::Whole);
+    rig.at(1);
+    rig.leads_elsewhere(&rig.last_of("GET"));
+    assert!(matches!(rig.outcome(call), Answer::Lost { written: true, .. }));
+}
+
+/// F21: an answer that answers nothing is told for what it is, and not for a connection's end.
+#[test]
+fn f21_answers_that_are_none() {
+    for (body, said) in [
+        (Some(r#"{"jsonrpc":"2.0","id":"#), "answered with broken JSON: "),
+        (Some(r#"{"jsonrpc":"2.0","id":9999,"result":{}}"#), "another request: its id is 9999"),
+        (Some(r#"{"jsonrpc":"2.0","id":"x","result":{}}"#), "another request: its id is \"x\""),
+        (Some(r#"{"hello":1}"#), "answered with JSON that is no message: "),
+        (Some(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#), "with nothing that answers it"),
+        (None, "answered with nothing that answers it"),
+    ] {
+        for stream in [false, true] {
+            let mut rig = Rig::http_settled(Revision::V2025_11_25);
+            let call = rig.call();
+            let post = rig.last_of("tools/call");
+            rig.head(post.tag, 200, None, stream);
+            if let Some(body) = body {
+                rig.frame(post.tag, body);
+            }
+            rig.ends(post.tag, ExchangeEnd::Whole);
+            match rig.outcome(call) {
+                Answer::Invalid(why) if !stream => assert!(why.contains(said), "{why}"),
+                Answer::Lost { written: true, .. } if stream => {}
+                other => panic!("{said} {stream}: {other:?}"),
+            }
+            assert!(rig.closes.is_empty());
+        }
+    }
+}
+
 /// F08: the call whose answer was too large is known.
 #[test]
 fn f08_too_large_concerns_one_call() {

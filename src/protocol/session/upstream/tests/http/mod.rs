@@ -77,7 +77,7 @@ impl Rig {
 
     fn mark(&mut self, tag: u64, id: &str, retry: Option<u64>) {
         let retry = retry.map(Duration::from_millis);
-        self.brings(tag, ExchangeNews::Mark { id: Some(id.to_owned()), retry });
+        self.brings(tag, ExchangeNews::Mark { id: Some(id.to_owned()), retry, bears: false });
     }
 
     fn ends(&mut self, tag: u64, end: ExchangeEnd) {
@@ -88,6 +88,11 @@ impl Rig {
         let status = StatusCode::from_u16(status).unwrap();
         let body = Bytes::copy_from_slice(body.as_bytes());
         self.ends(exchange.tag, ExchangeEnd::Refused { status, body });
+    }
+
+    fn leads_elsewhere(&mut self, exchange: &Exchange) {
+        let why = "a redirects (307) to b".to_owned();
+        self.ends(exchange.tag, ExchangeEnd::Elsewhere { why });
     }
 
     fn fails(&mut self, exchange: &Exchange, sent: bool) {

@@ -28,10 +28,10 @@ fn news(dice: &mut Dice, exchange: &Exchange) -> ExchangeNews {
         2 => {
             let id = (dice.roll(3) > 0).then(|| dice.roll(9).to_string());
             let retry = (dice.roll(3) == 0).then(|| seconds(dice.roll(4) as u64));
-            ExchangeNews::Mark { id, retry }
+            ExchangeNews::Mark { id, retry, bears: dice.roll(2) == 0 }
         }
         3..=5 => ExchangeNews::Frame(line(dice).into()),
-        _ => ExchangeNews::Ended(match dice.roll(6) {
+        _ => ExchangeNews::Ended(match dice.roll(7) {
             0 | 1 => ExchangeEnd::Whole,
             2 => {
                 let status = status(dice, &[400, 401, 404, 404, 404, 405, 429, 500, 503]);
@@ -40,6 +40,7 @@ fn news(dice: &mut Dice, exchange: &Exchange) -> ExchangeNews {
             }
             3 => ExchangeEnd::Unreadable { what: "a page".into() },
             4 => ExchangeEnd::TooLarge { bytes: 9, limit: 8 },
+            5 => ExchangeEnd::Elsewhere { why: "moved".into() },
             _ => ExchangeEnd::Failed { sent: dice.roll(2) == 0, why: "broken".into() },
         }),
     }

@@ -6,10 +6,11 @@ use super::*;
 #[test]
 fn f19_no_standalone_stream() {
     type Says = fn(&mut Rig, &Exchange);
-    let cases: [Says; 5] = [
+    let cases: [Says; 6] = [
         |rig, get| rig.http_refuses(get, 405, ""),
         |rig, get| rig.http_refuses(get, 404, ""),
         |rig, get| rig.http_refuses(get, 406, ""),
+        |rig, get| rig.leads_elsewhere(get),
         |rig, get| {
             rig.head(get.tag, 200, None, false);
             assert_eq!(rig.dropped, [get.tag]);
@@ -105,7 +106,8 @@ fn u39_a_call_is_resumed() {
     rig.head(get.tag, 200, None, true);
     rig.mark(get.tag, "e2", None);
     rig.ends(get.tag, ExchangeEnd::Whole);
-    rig.at(4);
+    // Nothing came with `e2`.
+    rig.at(6);
     let get = rig.last_of("GET");
     assert_eq!(header(&get, &LAST_EVENT_ID), Some("e2"));
     rig.head(get.tag, 200, None, true);
