@@ -6,6 +6,7 @@
 //! again, a host over HTTP opens a new session. Never waits for a host or an upstream, and never
 //! looks at what a request means.
 
+pub(crate) mod line;
 mod link;
 mod over_http;
 pub(crate) mod sessions;
@@ -22,6 +23,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
+use self::line::HostLine;
 use self::link::LinkWire;
 use self::over_http::Session;
 use self::sessions::{SessionId, Sessions};
@@ -32,15 +34,16 @@ use super::events::Event;
 use super::support::progress::{self, CallNote, Wants};
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
-use super::upstreams::{Caller, HostId};
+use super::upstreams::{Answers, Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::http_rules::post::{Refusal, Said};
+use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{
     HostConfig, HostEvent, HostNote, HostOutput, HostSession, PostId,
 };
 use crate::protocol::session::upstream::ListKind;
-use crate::protocol::session::{CallKey, HostRequest, Outcome};
+use crate::protocol::session::{CallKey, HostRequest, Outcome, Peer};
 use crate::transport::clock;
 use crate::transport::link::Link;
 
@@ -153,6 +156,8 @@ pub(crate) struct HostState {
     view: Views,
     /// It has lists from an earlier daemon.
     returns: bool,
+    /// What a legacy host declared that can answer questions, once it has asked something.
+    declared: Option<RawJson>,
     opened: bool,
     draining: bool,
     timer: Timer,
@@ -289,7 +294,7 @@ impl HostState {
             project,
             label: Arc::from("unknown"),
             era: Era::Modern,
-            declared: None,
+            answers: Answers::Nobody,
         };
         context.upstreams.subs().host_came(&caller, me.clone(), settings.call.log_queue);
         let returns = seen_view.is_some();
@@ -307,6 +312,7 @@ impl HostState {
             context,
             view,
             returns,
+            declared: None,
             opened: false,
             draining: false,
             timer: Timer::new(),
@@ -419,6 +425,7 @@ impl HostState {
 
     fn start(&mut self, request: HostRequest) {
         let key = request.key;
+        let answers = self.answers(key, &request.peer);
         let report = Report { me: self.me.clone(), key, outcome: None };
         let context = Arc::clone(&self.context);
         let wants = Wants::of(&request, Some(self.id), &context.settings().call);
@@ -426,11 +433,7 @@ impl HostState {
         let work = dispatch::Request {
             method: request.method,
             params: request.params,
-            caller: Caller {
-                era: request.peer.revision.era(),
-                declared: request.peer.declared_on(),
-                ..self.caller.clone()
-            },
+            caller: Caller { era: request.peer.revision.era(), answers, ..self.caller.clone() },
             progress: sender,
             repeats: Arc::clone(&self.repeats),
             listed: Arc::clone(&self.listed),
@@ -442,6 +445,15 @@ impl HostState {
             Some(notes) => spawn_guarded(Box::pin(run_with_progress(context, work, report, notes))),
         };
         self.requests.insert(key, guard);
+    }
+
+    /// Whom the request may ask. What a legacy host declared is looked at once: its handshake said it.
+    fn answers(&mut self, key: CallKey, peer: &Peer) -> Answers {
+        if peer.revision.is_modern() {
+            return Answers::Inline { declared: peer.declared_on() };
+        }
+        let declared = self.declared.get_or_insert_with(|| peer.declared_on()).clone();
+        Answers::Line { line: HostLine::new(self.me.clone(), key), declared }
     }
 
     /// A host that does not read is told of an update when it does; log messages it has missed.
