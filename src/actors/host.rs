@@ -6,6 +6,7 @@
 //! again, a host over HTTP opens a new session. Never waits for a host or an upstream, and never
 //! looks at what a request means.
 
+pub(crate) mod line;
 mod link;
 mod over_http;
 pub(crate) mod sessions;
@@ -35,6 +36,8 @@ use super::support::timer::Timer;
 use super::upstreams::{Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::http_rules::post::{Refusal, Said};
+use crate::protocol::jsonrpc::Id;
+use crate::protocol::model::questions::{Question, Reply};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{
     HostConfig, HostEvent, HostNote, HostOutput, HostSession, PostId,
@@ -107,6 +110,10 @@ pub(crate) enum HostMsg {
     Finished { key: CallKey, outcome: Outcome },
     /// A request's task: progress or a log message, with the credit that lets it send the next.
     Heard { key: CallKey, note: CallNote, credit: OwnedSemaphorePermit },
+    /// A line: a question to the host during one of its requests.
+    Ask { key: CallKey, ask: Id, question: Question, reply: oneshot::Sender<Reply> },
+    /// A line: nobody waits for this question's reply any more, if it is open still.
+    Unask { ask: Id },
     /// Hosts: the lists that hosts see are others.
     ViewChanged { view: Views },
     /// The subscriptions: something that this host did not ask for now, with the credit that lets
@@ -145,6 +152,8 @@ pub(crate) struct HostState {
     session: HostSession,
     wire: Wire,
     requests: HashMap<CallKey, TaskGuard>,
+    /// Who waits for what the host says to which question.
+    asked: HashMap<Id, oneshot::Sender<Reply>>,
     context: Arc<Context>,
     caller: Caller,
     revision: String,
@@ -234,6 +243,15 @@ impl Actor for Host {
                 }
                 drop(credit);
             }
+            HostMsg::Ask { key, ask, question, reply } => {
+                state.asked.insert(ask.clone(), reply);
+                state.session.ask(now, key, ask, &question);
+            }
+            HostMsg::Unask { ask } => {
+                if state.asked.remove(&ask).is_some() {
+                    state.session.unask(&ask);
+                }
+            }
             HostMsg::ViewChanged { view } => state.view_changed(view),
             HostMsg::Note { note, credit } => state.note(now, note, credit),
             HostMsg::DeadlineDue => {
@@ -300,6 +318,7 @@ impl HostState {
             session: HostSession::new(config),
             wire,
             requests: HashMap::new(),
+            asked: HashMap::new(),
             caller,
             revision: String::new(),
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
@@ -400,6 +419,12 @@ impl HostState {
                 self.requests.remove(&key);
             }
             HostEvent::Opened { label, revision } => self.opened(&label, revision),
+            HostEvent::Answered { ask, reply } => {
+                if let Some(waiting) = self.asked.remove(&ask) {
+                    // Who waited may have gone.
+                    let _ = waiting.send(reply);
+                }
+            }
             HostEvent::Notification { method, .. } => {
                 tracing::debug!(host = self.label(), %method, "notification without effect");
             }

@@ -1,7 +1,51 @@
 //! Multi-round-trip requests, in newest shape: a server answers with questions, and the host asks again
 //! with the answers (2026-07-28, basic/patterns/mrtr). What is asked and answered is never opened here.
 
-use crate::protocol::jsonrpc::{Object, RawJson, scan};
+use crate::protocol::jsonrpc::{Method, Object, RawJson, RpcError, scan};
+
+/// One question in newest shape.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Question {
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    pub method: Method,
+    /// Its parameters, as 2026-07-28 has them.
+    pub params: RawJson,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A form to be filled in.
+    Form,
+    /// An address to be opened.
+    Url,
+    /// A message to be sampled from a model.
+    Sampling,
+    /// The folders that the host works in.
+    Roots,
+}
+
+/// What was said to a question: a newest-shape result, or an error.
+pub type Reply = Result<RawJson, RpcError>;
+
+impl Question {
+    /// What it is about; an elicitation without a mode is a form.
+    pub fn kind(&self) -> Kind {
+        match self.method.as_str() {
+            "sampling/createMessage" => Kind::Sampling,
+            "roots/list" => Kind::Roots,
+            _ if self.params.member_str("mode").as_deref() == Some("url") => Kind::Url,
+            _ => Kind::Form,
+        }
+    }
+}
+
+impl std::fmt::Debug for Question {
+    /// What is asked may be private; only its kind is shown.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Question({:?})", self.kind())
+    }
+}
 
 /// A method that a server may ask, and what a host declares that can answer it.
 const QUESTIONS: [(&str, &str); 3] = [
