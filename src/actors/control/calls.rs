@@ -114,7 +114,7 @@ pub(super) async fn call(
         progress,
         repeatable: tool.repeatable,
     };
-    let answered = context.upstreams.call(want).await;
+    let answered = context.upstreams.call_unattended(want).await;
     let what = format!("tool `{}` of server `{}`", tool.name, server.def.key);
     match dispatch::answer_outcome(&what, None, answered) {
         Ok(Ok(result)) => Ok(result),
