@@ -23,7 +23,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
-use self::line::HostLine;
+use self::line::{AskIds, HostLine};
 use self::link::LinkWire;
 use self::over_http::Session;
 use self::sessions::{SessionId, Sessions};
@@ -37,7 +37,8 @@ use super::support::timer::Timer;
 use super::upstreams::{Answers, Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::http_rules::post::{Refusal, Said};
-use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::jsonrpc::{Id, RawJson};
+use crate::protocol::model::questions::{Question, Reply};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{
     HostConfig, HostEvent, HostNote, HostOutput, HostSession, PostId,
@@ -110,6 +111,10 @@ pub(crate) enum HostMsg {
     Finished { key: CallKey, outcome: Outcome },
     /// A request's task: progress or a log message, with the credit that lets it send the next.
     Heard { key: CallKey, note: CallNote, credit: OwnedSemaphorePermit },
+    /// A line: a question to the host during one of its requests.
+    Ask { key: CallKey, ask: Id, question: Question, reply: oneshot::Sender<Reply> },
+    /// A line: nobody waits for this question's reply any more, if it is open still.
+    Unask { ask: Id },
     /// Hosts: the lists that hosts see are others.
     ViewChanged { view: Views },
     /// The subscriptions: something that this host did not ask for now, with the credit that lets
@@ -148,6 +153,8 @@ pub(crate) struct HostState {
     session: HostSession,
     wire: Wire,
     requests: HashMap<CallKey, TaskGuard>,
+    /// Who waits for what the host says to which question.
+    asked: HashMap<Id, oneshot::Sender<Reply>>,
     context: Arc<Context>,
     caller: Caller,
     revision: String,
@@ -158,6 +165,8 @@ pub(crate) struct HostState {
     returns: bool,
     /// What a legacy host declared that can answer questions, once it has asked something.
     declared: Option<RawJson>,
+    /// The ids of what it is asked.
+    asks: Arc<AskIds>,
     opened: bool,
     draining: bool,
     timer: Timer,
@@ -239,6 +248,15 @@ impl Actor for Host {
                 }
                 drop(credit);
             }
+            HostMsg::Ask { key, ask, question, reply } => {
+                state.asked.insert(ask.clone(), reply);
+                state.session.ask(now, key, ask, &question);
+            }
+            HostMsg::Unask { ask } => {
+                if state.asked.remove(&ask).is_some() {
+                    state.session.unask(&ask);
+                }
+            }
             HostMsg::ViewChanged { view } => state.view_changed(view),
             HostMsg::Note { note, credit } => state.note(now, note, credit),
             HostMsg::DeadlineDue => {
@@ -305,6 +323,7 @@ impl HostState {
             session: HostSession::new(config),
             wire,
             requests: HashMap::new(),
+            asked: HashMap::new(),
             caller,
             revision: String::new(),
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
@@ -313,6 +332,7 @@ impl HostState {
             view,
             returns,
             declared: None,
+            asks: Arc::new(AskIds::start()),
             opened: false,
             draining: false,
             timer: Timer::new(),
@@ -406,6 +426,12 @@ impl HostState {
                 self.requests.remove(&key);
             }
             HostEvent::Opened { label, revision } => self.opened(&label, revision),
+            HostEvent::Answered { ask, reply } => {
+                if let Some(waiting) = self.asked.remove(&ask) {
+                    // Who waited may have gone.
+                    let _ = waiting.send(reply);
+                }
+            }
             HostEvent::Notification { method, .. } => {
                 tracing::debug!(host = self.label(), %method, "notification without effect");
             }
@@ -453,7 +479,8 @@ impl HostState {
             return Answers::Inline { declared: peer.declared_on() };
         }
         let declared = self.declared.get_or_insert_with(|| peer.declared_on()).clone();
-        Answers::Line { line: HostLine::new(self.me.clone(), key), declared }
+        let (asks, limit) = (Arc::clone(&self.asks), self.context.settings().call.total);
+        Answers::Line { line: HostLine::new(self.me.clone(), key, asks, limit), declared }
     }
 
     /// A host that does not read is told of an update when it does; log messages it has missed.

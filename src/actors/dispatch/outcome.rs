@@ -37,7 +37,7 @@ impl Told {
 
 /// Asks an upstream something that it may not answer with questions; `what` names it in texts.
 pub(crate) async fn ask(context: &Context, what: &str, want: CallWant) -> Result<Outcome, Told> {
-    let answered = context.upstreams.call(want).await;
+    let answered = context.upstreams.call_unattended(want).await;
     answer_outcome(&what, false, None, answered)
 }
 

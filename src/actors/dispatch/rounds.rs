@@ -35,7 +35,7 @@ pub(crate) async fn call(
 ) -> Result<Outcome, Told> {
     let answers = want.caller.answers.clone();
     let is_tool = want.method.as_str() == "tools/call";
-    let answered = context.upstreams.call(want).await;
+    let answered = context.upstreams.call_unattended(want).await;
     // The common case needs no words.
     if let Ok(Answer::Complete(result)) = answered {
         return Ok(Ok(result));

@@ -94,8 +94,12 @@ impl Said {
                 HostOutput::PostDone(_) => self.done = true,
                 HostOutput::Event(HostEvent::Request(request)) => asked = Some(request),
                 HostOutput::Event(HostEvent::Opened { label, .. }) => self.label = label,
-                HostOutput::Event(HostEvent::Cancelled { .. } | HostEvent::Notification { .. }) => {
-                }
+                // A modern host is asked nothing but by the answer to its own request.
+                HostOutput::Event(
+                    HostEvent::Cancelled { .. }
+                    | HostEvent::Answered { .. }
+                    | HostEvent::Notification { .. },
+                ) => {}
                 HostOutput::Notice(notice) => {
                     context.events.emit(Event::from_notice(notice).of_host(self.label.clone()));
                 }
