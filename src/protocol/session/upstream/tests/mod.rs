@@ -112,6 +112,8 @@ struct Rig {
     log_want: Option<LogWant>,
     /// What the hosts of the next calls declared.
     declared: Option<RawJson>,
+    /// That they may be answered by a task.
+    task: Option<TaskWant>,
 }
 
 impl Rig {
@@ -135,6 +137,7 @@ impl Rig {
             cancelled: Vec::new(),
             log_want: None,
             declared: None,
+            task: None,
         };
         rig.session.open(now);
         rig.drain();
@@ -225,6 +228,7 @@ impl Rig {
             wants_progress,
             log: self.log_want,
             declared: self.declared.clone(),
+            task: self.task,
             limits,
             sink: Sink { id, log: Arc::clone(&self.log) },
         };
