@@ -22,6 +22,7 @@ use self::supervisor::{Upstreams, UpstreamsMsg};
 use super::catalog::Listing;
 use super::instance::Shop;
 use super::pool::directory::{Directory, ScopeKey, Server};
+use super::pool::ongoing::Called;
 pub use super::pool::status::{InstanceStatus, PoolStatus, ProtocolStatus};
 use super::pool::{InstanceLog, PoolMsg, caller};
 use super::subs::{Said, Subs};
@@ -200,14 +201,23 @@ impl UpstreamsHandle {
         Ok(actor.get_cell())
     }
 
-    /// Makes one call and waits for its one outcome. Dropping the future cancels the call: the
-    /// permit is freed and the upstream told (F36).
+    /// Makes one call and waits for its one outcome, or until its upstream wants something first.
+    /// Dropping the future, or what is not over, cancels the call: the permit is freed and the
+    /// upstream told (F36).
     ///
     /// A call whose connection ended before any byte of it was written is sent again on another
     /// instance, at most `call.resend_limit` times; one that was written is not, unless `repeatable`
     /// (then once, U-56).
-    pub async fn call(&self, want: CallWant) -> Result<Answer, Refused> {
+    pub async fn call(&self, want: CallWant) -> Result<Called, Refused> {
         caller::call(&self.shared, want).await
+    }
+
+    /// The same for a caller who can be asked nothing.
+    pub async fn call_unattended(&self, want: CallWant) -> Result<Answer, Refused> {
+        match self.call(want).await? {
+            Called::Done(answer) => Ok(answer),
+            open @ Called::Open(_) => Box::pin(open.unattended()).await,
+        }
     }
 
     /// Who listens to what.

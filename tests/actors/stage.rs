@@ -176,7 +176,7 @@ impl Stage {
 
     /// Calls a tool for a caller without session and project.
     pub async fn call(&self, server: &str, tool: &str, args: Value) -> Result<Answer, Refused> {
-        self.upstreams.call(want(server, tool, args)).await
+        self.upstreams.call_unattended(want(server, tool, args)).await
     }
 
     /// The status of one server.

@@ -115,7 +115,7 @@ pub(super) async fn call(
         repeatable: tool.repeatable,
         task: None,
     };
-    let answered = context.upstreams.call(want).await;
+    let answered = context.upstreams.call_unattended(want).await;
     let what = format!("tool `{}` of server `{}`", tool.name, server.def.key);
     match dispatch::answer_outcome(&what, None, answered) {
         Ok(Ok(result)) => Ok(result),

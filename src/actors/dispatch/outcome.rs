@@ -38,7 +38,7 @@ pub(crate) async fn ask(context: &Context, what: &str, want: CallWant) -> Result
     // What a server asks where it may not reaches nobody.
     let declared = want.caller.declared.clone();
     let declared = declared.filter(|_| questions::may_ask(want.method.as_str()));
-    match context.upstreams.call(want).await {
+    match context.upstreams.call_unattended(want).await {
         Ok(Answer::TooLarge { bytes, limit }) => {
             let text = format!(
                 "the answer of {what} has {bytes} bytes, more than the {limit} that mcpx accepts \

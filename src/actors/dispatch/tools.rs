@@ -211,7 +211,7 @@ pub(super) async fn upstream_call(
         repeatable: tool.repeatable,
         task: None,
     };
-    let answered = context.upstreams.call(want).await;
+    let answered = context.upstreams.call_unattended(want).await;
     // The common case needs no words.
     if let Ok(crate::protocol::session::Answer::Complete(result)) = answered {
         return Ok(Ok(with_addresses(context, &server, result)));

@@ -19,6 +19,7 @@ use super::{Answer, Closed, Limit, LogLevel, Outcome};
 use crate::protocol::edge;
 use crate::protocol::jsonrpc::{Id, Incoming, Message, Method, RawJson, parse_noting, scan};
 use crate::protocol::model::logging::LogMessage;
+use crate::protocol::model::questions::Question;
 use crate::protocol::revision::Revision;
 
 /// Where the news of one call go. Implemented by the actors' layer; must never block.
@@ -27,6 +28,11 @@ pub trait CallSink: Send + 'static {
     fn progress(&mut self, params: RawJson);
     /// A log message of at least the level that was wanted.
     fn log(&mut self, message: LogMessage);
+    /// The upstream asks in the course of this call. `number` is the connection's own for the
+    /// question, and goes with what is said to it.
+    fn ask(&mut self, number: u64, question: Question);
+    /// The upstream no longer wants an answer to the question of this number.
+    fn withdraw(&mut self, number: u64);
     /// The one outcome. A call that its caller cancelled has none: its sink is dropped.
     fn done(self, answer: Answer);
 }

@@ -17,6 +17,7 @@ use super::*;
 use crate::protocol::Notice;
 use crate::protocol::jsonrpc::Code;
 use crate::protocol::model::logging::LogMessage;
+use crate::protocol::model::questions::Question;
 
 #[test]
 fn limits_read_as_people_write_them() {
@@ -44,6 +45,10 @@ impl CallSink for Sink {
     }
 
     fn log(&mut self, _message: LogMessage) {}
+
+    fn ask(&mut self, _number: u64, _question: Question) {}
+
+    fn withdraw(&mut self, _number: u64) {}
 
     fn done(self, answer: Answer) {
         self.log.lock().unwrap().push((self.id, Ok(answer)));

@@ -9,6 +9,7 @@ use crate::protocol::edge::{self, keys};
 use crate::protocol::jsonrpc::{
     Id, Message, Method, Notification, RawJson, Request, salvage_cut_id, scan,
 };
+use crate::protocol::model::questions::Reply;
 use crate::protocol::session::pending::{CallSink, Entry, LogWant, Struck};
 use crate::protocol::session::timers::{Timer, after};
 use crate::protocol::session::{Answer, Limit, LogLevel};
@@ -185,6 +186,9 @@ impl<S: CallSink> UpstreamSession<S> {
             self.withdraw(id, reason);
         }
     }
+
+    /// What is said to a question of the upstream; one that is not open is ignored.
+    pub fn answer_question(&mut self, _now: Instant, _number: u64, _reply: Reply) {}
 
     /// The notification, with the id that the upstream knows (U-31).
     pub(super) fn send_cancelled(&mut self, id: u64, reason: &str) {
