@@ -34,7 +34,7 @@ use super::support::slot::Slot;
 use super::support::task;
 use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::revision::Era;
-use crate::protocol::session::upstream::ListKind;
+use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::protocol::session::{Answer, Limit};
 use crate::settings::{ExposeMode, ServerDef, Settings};
 
@@ -73,6 +73,8 @@ pub struct CallWant {
     pub progress: Option<ProgressSender>,
     /// Marked read-only or idempotent: may be sent once more although it was written (F23, U-56).
     pub repeatable: bool,
+    /// That it may be answered by a task (U-57).
+    pub task: Option<TaskWant>,
 }
 
 /// Why a call was never made; nothing reached an upstream.

@@ -256,6 +256,7 @@ pub fn want(server: &str, tool: &str, args: Value) -> CallWant {
         params: RawJson::write(&json!({"name": tool, "arguments": args})),
         progress: None,
         repeatable: false,
+        task: None,
     }
 }
 

@@ -119,6 +119,7 @@ pub(super) async fn call(
         params: params.write(),
         progress,
         repeatable: tool.repeatable,
+        task: None,
     };
     let what = Subject { kind: "tool", name: &tool.name, server: &server.def.key };
     match dispatch::call_upstream(context, what, want).await {

@@ -45,6 +45,7 @@ pub(crate) async fn get_from(
         progress,
         // Filling in a text changes nothing.
         repeatable: true,
+        task: None,
     };
     let subject = Subject { kind: "prompt", name, server };
     Ok(rounds::call(context, subject, want).await?.map(|result| {

@@ -63,6 +63,7 @@ pub(crate) async fn read_address(context: &Context, wanted: Wanted<'_>) -> Resul
         progress,
         // Reading changes nothing.
         repeatable: true,
+        task: None,
     };
     let subject = Subject { kind: "resource", name: &target.uri, server: key };
     Ok(match rounds::call(context, subject, want).await? {

@@ -208,6 +208,7 @@ pub(super) async fn upstream_call(
         params,
         progress: request.progress,
         repeatable: tool.repeatable,
+        task: None,
     };
     let subject = Subject { kind: "tool", name: &tool.name, server: &server };
     let outcome = rounds::call(context, subject, want).await?;
