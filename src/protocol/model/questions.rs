@@ -1,7 +1,26 @@
 //! Multi-round-trip requests, in newest shape: a server answers with questions, and the host asks again
 //! with the answers (2026-07-28, basic/patterns/mrtr). What is asked and answered is never opened here.
 
-use crate::protocol::jsonrpc::{Object, RawJson, scan};
+use std::collections::BTreeMap;
+
+use crate::protocol::jsonrpc::{Method, Object, RawJson, RpcError, scan};
+
+/// One question in newest shape.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    pub method: Method,
+    /// Its parameters.
+    pub params: RawJson,
+}
+
+/// What was said to a question: a result in newest shape, or an error.
+pub type Reply = Result<RawJson, RpcError>;
+
+/// The result of an elicitation that was closed without a decision.
+pub fn cancelled() -> RawJson {
+    RawJson::write(&BTreeMap::from([("action", "cancel")]))
+}
 
 /// A method that a server may ask, and what a host declares that can answer it.
 const QUESTIONS: [(&str, &str); 3] = [
