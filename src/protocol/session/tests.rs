@@ -172,7 +172,7 @@ impl Pair {
         let sink = Sink { id, log: Arc::clone(&self.log) };
         let (method, params) = (Method::known(method), raw(params));
         let call =
-            Call { id, method, params, wants_progress, log: None, declared: None, limits, sink };
+            Call { id, method, params, wants_progress, log: None, host: None, declared: None, limits, sink };
         self.upstream.start_call(self.now, call);
         self.pump();
         id

@@ -8,6 +8,7 @@ mod listen;
 mod listing;
 mod logging;
 mod opening;
+mod questions;
 mod random;
 
 use std::sync::{Arc, Mutex};
@@ -77,6 +78,7 @@ fn config(preference: Preference) -> UpstreamConfig {
         remembered: None,
         info: raw(r#"{"name":"mcpx","version":"1"}"#),
         capabilities: raw("{}"),
+        most_questions: 8,
         timings: OpeningTimings {
             probe_patience: seconds(2),
             handshake: seconds(30),
@@ -121,6 +123,8 @@ struct Rig {
     cancelled: Vec<u64>,
     /// What the next calls want to hear of the log.
     log_want: Option<LogWant>,
+    /// The host of the next calls.
+    host: Option<u64>,
     /// What the hosts of the next calls declared.
     declared: Option<RawJson>,
 }
@@ -145,6 +149,7 @@ impl Rig {
             calls: Vec::new(),
             cancelled: Vec::new(),
             log_want: None,
+            host: None,
             declared: None,
         };
         rig.session.open(now);
@@ -154,7 +159,16 @@ impl Rig {
 
     /// A session that has settled on `revision`, its opening's frames taken.
     fn settled(revision: Revision) -> Self {
+        Self::settled_with(revision, "{}")
+    }
+
+    /// The same, having declared something.
+    fn settled_with(revision: Revision, capabilities: &str) -> Self {
         let text = revision.as_str();
+        let config = |preference| UpstreamConfig {
+            capabilities: raw(capabilities),
+            ..config(preference)
+        };
         let mut rig;
         if revision.is_modern() {
             rig = Self::new(config(Preference::ForceDiscover));
@@ -235,6 +249,7 @@ impl Rig {
             params: raw(r#"{"name":"t","arguments":{"n":1e2}}"#),
             wants_progress,
             log: self.log_want,
+            host: self.host,
             declared: self.declared.clone(),
             limits,
             sink: Sink { id, log: Arc::clone(&self.log) },
@@ -324,6 +339,7 @@ impl Drop for Rig {
         }
         self.closes("end of test", u64::MAX);
         assert!(self.pending.is_empty(), "calls are left in the table");
+        assert_eq!(self.session.open_questions(), 0, "questions are left in the table");
         assert_eq!(self.session.poll_deadline(), None, "a timer is left");
         for id in std::mem::take(&mut self.calls) {
             let done = self.news(id).iter().filter(|n| matches!(n, News::Done(_))).count();
