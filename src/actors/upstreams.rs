@@ -19,6 +19,7 @@ use tokio::sync::{oneshot, watch};
 
 use self::lists::{list_again, list_all, list_one};
 use self::supervisor::{Upstreams, UpstreamsMsg};
+use super::broker::BrokerHandle;
 use super::catalog::Listing;
 use super::instance::Shop;
 use super::pool::directory::{Directory, ScopeKey, Server};
@@ -32,7 +33,7 @@ use super::support::slot::Slot;
 use super::support::task;
 use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::revision::Era;
-use crate::protocol::session::upstream::ListKind;
+use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::protocol::session::{Answer, Limit};
 use crate::settings::{ExposeMode, ServerDef, Settings};
 
@@ -72,6 +73,8 @@ pub struct CallWant {
     pub progress: Option<ProgressSender>,
     /// Marked read-only or idempotent: may be sent once more although it was written (F23, U-56).
     pub repeatable: bool,
+    /// That it may be answered by a task (U-57).
+    pub task: Option<TaskWant>,
 }
 
 /// Why a call was never made; nothing reached an upstream.
@@ -216,6 +219,12 @@ impl UpstreamsHandle {
             Called::Done(answer) => Ok(answer),
             open @ Called::Open(_) => Box::pin(open.unattended()).await,
         }
+    }
+
+    /// Where questions go from now on that belong to no call.
+    pub fn use_broker(&self, broker: BrokerHandle) {
+        // There is one in a daemon's life.
+        let _ = self.shared.shop.broker.set(broker);
     }
 
     /// Who listens to what.

@@ -140,6 +140,7 @@ impl Stage {
             eras: eras.clone(),
             catalog: catalog.clone(),
             subs: mcpx::actors::subs::Subs::default(),
+            broker: Arc::default(),
             alive: Alive::default(),
             net: Net::new(NetSpec::default()),
         };
@@ -248,6 +249,7 @@ pub fn want(server: &str, tool: &str, args: Value) -> CallWant {
         params: RawJson::write(&json!({"name": tool, "arguments": args})),
         progress: None,
         repeatable: false,
+        task: None,
     }
 }
 

@@ -113,6 +113,7 @@ pub(super) async fn call(
         params: params.write(),
         progress,
         repeatable: tool.repeatable,
+        task: None,
     };
     let answered = context.upstreams.call_unattended(want).await;
     let what = format!("tool `{}` of server `{}`", tool.name, server.def.key);

@@ -44,6 +44,7 @@ pub(crate) async fn get_from(
         progress,
         // Filling in a text changes nothing.
         repeatable: true,
+        task: None,
     };
     let what = format!("prompt `{name}` of server `{server}`");
     Ok(ask(context, &what, want).await?.map(|result| {

@@ -62,6 +62,7 @@ pub(crate) async fn read_address(context: &Context, wanted: Wanted<'_>) -> Resul
         progress,
         // Reading changes nothing.
         repeatable: true,
+        task: None,
     };
     let what = format!("resource `{}` of server `{key}`", target.uri);
     Ok(match ask(context, &what, want).await? {

@@ -209,6 +209,7 @@ pub(super) async fn upstream_call(
         params,
         progress: request.progress,
         repeatable: tool.repeatable,
+        task: None,
     };
     let answered = context.upstreams.call_unattended(want).await;
     // The common case needs no words.

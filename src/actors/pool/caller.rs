@@ -183,6 +183,7 @@ async fn send(
         log: want.progress.as_ref().and_then(ProgressSender::log_want),
         host: want.caller.host.map(|host| host.0),
         declared: want.caller.declared.clone(),
+        task: want.task,
         limits: CallLimits { idle: settings.call.idle, total: settings.call.total },
         sink: Sink::new(reply, heard),
     };

@@ -91,6 +91,7 @@ impl Pair {
             remembered: None,
             info: info.clone(),
             capabilities: RawJson::empty_object(),
+            most_questions: 8,
             timings,
             http: None,
         };
@@ -171,8 +172,18 @@ impl Pair {
         let limits = CallLimits { idle: Duration::from_mins(1), total: Duration::from_mins(10) };
         let sink = Sink { id, log: Arc::clone(&self.log) };
         let (method, params) = (Method::known(method), raw(params));
-        let call =
-            Call { id, method, params, wants_progress, log: None, host: None, declared: None, limits, sink };
+        let call = Call {
+            id,
+            method,
+            params,
+            wants_progress,
+            log: None,
+            host: None,
+            declared: None,
+            task: None,
+            limits,
+            sink,
+        };
         self.upstream.start_call(self.now, call);
         self.pump();
         id

@@ -14,6 +14,7 @@ mod listen;
 mod listing;
 mod opening;
 mod questions;
+mod tasks;
 mod types;
 
 #[cfg(test)]
@@ -27,8 +28,8 @@ use bytes::Bytes;
 
 pub use exchange::{Exchange, ExchangeEnd, ExchangeNews, HttpConfig, HttpFailure};
 pub use types::{
-    Call, ListKind, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
-    UpstreamOutput,
+    Call, ListKind, ListRead, OpenError, OpeningTimings, Settled, TaskWant, UpstreamConfig,
+    UpstreamEvent, UpstreamOutput,
 };
 
 use super::pending::{CallSink, Pending};

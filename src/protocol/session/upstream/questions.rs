@@ -76,8 +76,8 @@ impl Ghosts {
 impl Questions {
     /// The opening has settled.
     pub(super) fn declare(&mut self, revision: Revision, capabilities: &RawJson) {
-        self.declared = (!revision.is_modern())
-            .then(|| lifecycle::client_capabilities(revision, capabilities));
+        self.declared =
+            (!revision.is_modern()).then(|| lifecycle::client_capabilities(revision, capabilities));
     }
 
     /// The answer of a call that was given up: nothing more can come of it.

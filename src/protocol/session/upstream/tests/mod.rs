@@ -127,6 +127,8 @@ struct Rig {
     host: Option<u64>,
     /// What the hosts of the next calls declared.
     declared: Option<RawJson>,
+    /// That they may be answered by a task.
+    task: Option<TaskWant>,
 }
 
 impl Rig {
@@ -151,6 +153,7 @@ impl Rig {
             log_want: None,
             host: None,
             declared: None,
+            task: None,
         };
         rig.session.open(now);
         rig.drain();
@@ -165,10 +168,8 @@ impl Rig {
     /// The same, having declared something.
     fn settled_with(revision: Revision, capabilities: &str) -> Self {
         let text = revision.as_str();
-        let config = |preference| UpstreamConfig {
-            capabilities: raw(capabilities),
-            ..config(preference)
-        };
+        let config =
+            |preference| UpstreamConfig { capabilities: raw(capabilities), ..config(preference) };
         let mut rig;
         if revision.is_modern() {
             rig = Self::new(config(Preference::ForceDiscover));
@@ -251,6 +252,7 @@ impl Rig {
             log: self.log_want,
             host: self.host,
             declared: self.declared.clone(),
+            task: self.task,
             limits,
             sink: Sink { id, log: Arc::clone(&self.log) },
         };
