@@ -125,6 +125,8 @@ struct Rig {
     log_want: Option<LogWant>,
     /// The host of the next calls.
     host: Option<u64>,
+    /// Whose each call is: its host, or a number of its own.
+    hosts: Vec<(u64, u64)>,
     /// What the hosts of the next calls declared.
     declared: Option<RawJson>,
     /// That they may be answered by a task.
@@ -152,6 +154,7 @@ impl Rig {
             cancelled: Vec::new(),
             log_want: None,
             host: None,
+            hosts: Vec::new(),
             declared: None,
             task: None,
         };
@@ -244,6 +247,7 @@ impl Rig {
     fn call_with(&mut self, wants_progress: bool, limits: CallLimits) -> u64 {
         let id = self.pending.take_id();
         self.calls.push(id);
+        self.hosts.push((id, self.host.unwrap_or(1000 + id)));
         let call = Call {
             id,
             method: Method::known("tools/call"),
