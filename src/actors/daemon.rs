@@ -168,6 +168,7 @@ fn build(
         eras: eras.clone(),
         catalog: catalog.clone(),
         subs: Subs::default(),
+        broker: Arc::default(),
         alive: Alive::default(),
         net,
     };
@@ -191,6 +192,7 @@ fn build(
     let (hosts, root) = (HostsHandle::default(), RootHandle::new());
     let door = DoorHandle::default();
     let broker = BrokerHandle::new(settings.watch());
+    upstreams.use_broker(broker.clone());
     let parts =
         Parts { settings, events, eras, catalog, upstreams, broker, hosts, door, identity, root };
     (parts, around, capturing)

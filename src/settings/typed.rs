@@ -33,10 +33,10 @@ pub struct Settings {
     pub sessions: SessionSettings,
     /// Calls.
     pub call: CallSettings,
-    /// Tasks.
-    pub tasks: TaskSettings,
     /// Questions.
     pub elicit: ElicitSettings,
+    /// Tasks.
+    pub tasks: TaskSettings,
     /// Openings and lists.
     pub upstream: UpstreamSettings,
     /// Remote servers.
@@ -379,8 +379,8 @@ impl Settings {
             http: v.http(),
             sessions: v.sessions(),
             call: v.call(),
-            tasks: TaskSettings::of(v),
             elicit: v.elicit(),
+            tasks: TaskSettings::of(v),
             upstream: v.upstream(),
             remote: v.remote(),
             pool: v.pool(),
