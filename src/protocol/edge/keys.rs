@@ -19,6 +19,9 @@ pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// Which listen stream a modern notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
+/// Which task a legacy message belongs to.
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
 /// The keys by which a request shows that it is a modern one (H-13).
 pub(super) const ENVELOPE: [&str; 4] =
     [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL];
