@@ -120,8 +120,7 @@ fn answer_initialize(fake: &Arc<Fake>, ask: &Ask, offer: Option<String>) {
     }
     let mut result = json!({});
     if !fake.args.flag("empty-result") {
-        result =
-            json!({ "capabilities": capabilities(&fake.args, &ask.revision),
+        result = json!({ "capabilities": capabilities(&fake.args, &ask.revision),
                 "serverInfo": info(&fake.args) });
         if let Some(offer) = offer {
             result["protocolVersion"] = json!(offer);

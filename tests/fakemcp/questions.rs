@@ -34,8 +34,15 @@ const ANSWER_LIMIT: Duration = Duration::from_mins(2);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The tools.
-pub const TOOLS: [&str; 7] =
-    ["ask_form", "ask_url", "ask_sample", "ask_roots", "ask_many", "ask_rounds", "ask_url_required"];
+pub const TOOLS: [&str; 7] = [
+    "ask_form",
+    "ask_url",
+    "ask_sample",
+    "ask_roots",
+    "ask_many",
+    "ask_rounds",
+    "ask_url_required",
+];
 
 /// One question as the revision in use spells it.
 #[derive(Debug, Clone)]

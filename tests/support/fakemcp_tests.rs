@@ -355,7 +355,10 @@ async fn questions_are_asked_in_the_way_of_each_revision() {
         if revision == MODERN {
             let refused = host.call("ask_form", json!({})).await;
             let needed = &refused["error"]["data"]["requiredCapabilities"];
-            assert_eq!((&refused["error"]["code"], needed), (&json!(-32021), &json!({ "elicitation": {} })));
+            assert_eq!(
+                (&refused["error"]["code"], needed),
+                (&json!(-32021), &json!({ "elicitation": {} }))
+            );
         }
         assert!(Transcript::read(&bench.log()).check_frames() > 8);
     }
@@ -370,7 +373,8 @@ async fn a_state_must_come_back_as_it_was_given() {
     let with = |name: &str, state: Value| {
         let mut params = params.clone();
         params["arguments"]["message"] = json!(name);
-        params["inputResponses"] = json!({ "form": answers(&json!({ "method": "elicitation/create" })) });
+        params["inputResponses"] =
+            json!({ "form": answers(&json!({ "method": "elicitation/create" })) });
         params["requestState"] = state;
         params
     };
@@ -409,7 +413,8 @@ async fn tasks_run_in_both_forms() {
         };
         assert_eq!(state["status"], "input_required", "{state}");
         let result = if modern {
-            let (key, question) = state["inputRequests"].as_object().unwrap().iter().next().unwrap();
+            let (key, question) =
+                state["inputRequests"].as_object().unwrap().iter().next().unwrap();
             let mut update = id.clone();
             update["inputResponses"] = json!({ key: answers(question) });
             host.request("tasks/update", update).await;

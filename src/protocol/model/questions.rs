@@ -65,6 +65,12 @@ impl Question {
             _ => Kind::Form,
         }
     }
+
+    /// Whether it is sampling in which the model is to have tools.
+    pub fn wants_tools(&self) -> bool {
+        let says = |key| self.params.member(key).is_some_and(|value| !value.is_null());
+        self.kind() == Kind::Sampling && (says("tools") || says("toolChoice"))
+    }
 }
 
 /// A result that is no outcome yet: what its server wants to know first.
@@ -157,12 +163,9 @@ pub fn can_answer(declared: &RawJson, question: &Question) -> bool {
         }
         Kind::Url => declares("elicitation").is_some_and(|it| has(&it, "url")),
         Kind::Roots => declares("roots").is_some(),
-        Kind::Sampling => declares("sampling").is_some_and(|it| {
-            let with_tools = ["tools", "toolChoice"]
-                .iter()
-                .any(|key| question.params.member(key).is_some_and(|value| !value.is_null()));
-            !with_tools || has(&it, "tools")
-        }),
+        Kind::Sampling => {
+            declares("sampling").is_some_and(|it| !question.wants_tools() || has(&it, "tools"))
+        }
     }
 }
 
