@@ -24,6 +24,7 @@ use super::instance::Shop;
 use super::instance::connect::Children;
 use super::instance::keeper::Alive;
 use super::instance::spec::Surroundings;
+use super::listens::ListensHandle;
 use super::root::{self, End, Parts, RootHandle};
 use super::settings::{SettingsArgs, SettingsHandle};
 use super::subs::Subs;
@@ -188,8 +189,9 @@ fn build(
         capabilities: own_capabilities(),
     });
     let (hosts, root) = (HostsHandle::default(), RootHandle::new());
-    let door = DoorHandle::default();
-    let parts = Parts { settings, events, eras, catalog, upstreams, hosts, door, identity, root };
+    let (door, listens) = (DoorHandle::default(), ListensHandle::default());
+    let parts =
+        Parts { settings, events, eras, catalog, upstreams, listens, hosts, door, identity, root };
     (parts, around, capturing)
 }
 

@@ -1,5 +1,7 @@
 //! Settings as the rest of the program receives them: one narrow struct for each need.
 
+mod listen;
+
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::listen::ListenSettings;
 use super::layers::Resolved;
 use super::servers::{ExposeMode, ServerDef, preference_of_word};
 use super::value::{Secret, Value};
@@ -24,6 +27,8 @@ pub struct Settings {
     pub link: LinkSettings,
     /// Host connections.
     pub host: HostSettings,
+    /// Streams of `subscriptions/listen`.
+    pub listen: ListenSettings,
     /// Hosts over HTTP.
     pub http: HttpSettings,
     /// Hosts over HTTP: sessions and streams.
@@ -356,6 +361,7 @@ impl Settings {
             servers: Vec::new(),
             link: v.link(),
             host: v.host(),
+            listen: v.listen(),
             http: v.http(),
             sessions: v.sessions(),
             call: v.call(),
