@@ -30,7 +30,7 @@ use super::support::ask::{AskError, ask};
 use super::support::slot::Slot;
 use super::support::stop;
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
-use super::upstreams::{Caller, HostId};
+use super::upstreams::{Answers, Caller, HostId};
 use crate::protocol::http_rules::post::{Refusal, id_of};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostConfig, ProgressPace};
@@ -352,7 +352,7 @@ impl HostsState {
                 project: host.project.clone(),
                 label: Arc::from("mcpx"),
                 era: Era::Modern,
-                declared: None,
+                answers: Answers::Nobody,
             });
             // A host over HTTP of the modern era has nothing here but its streams.
             let Some(caller) = caller.or_else(|| self.context.upstreams.subs().any_stream()) else {

@@ -22,7 +22,7 @@ use crate::actors::events::Event;
 use crate::actors::listen::{Known, ListenArgs, Way, closing_room};
 use crate::actors::support::progress::{self, CallNote, ProgressReceiver, Wants};
 use crate::actors::support::task::spawn;
-use crate::actors::upstreams::Caller;
+use crate::actors::upstreams::{Answers, Caller};
 use crate::protocol::http_rules::post::Accepts;
 use crate::protocol::jsonrpc::{Code, Incoming, Message, Request, RpcError};
 use crate::protocol::session::host::{HostEvent, HostOutput, HostSession, ListenWant, PostId};
@@ -122,7 +122,7 @@ fn modern_caller(peer: &Peer, label: &str) -> Caller {
         project: None,
         label: Arc::from(label),
         era: peer.revision.era(),
-        declared: peer.declared_on(),
+        answers: Answers::Inline { declared: peer.declared_on() },
     }
 }
 
@@ -154,8 +154,12 @@ impl Said {
                 }
                 HostOutput::Event(HostEvent::Listen(want)) => asked = Some(Asked::Stream(want)),
                 HostOutput::Event(HostEvent::Opened { label, .. }) => self.label = label,
-                HostOutput::Event(HostEvent::Cancelled { .. } | HostEvent::Notification { .. }) => {
-                }
+                // A modern host is asked nothing but by the answer to its own request.
+                HostOutput::Event(
+                    HostEvent::Cancelled { .. }
+                    | HostEvent::Answered { .. }
+                    | HostEvent::Notification { .. },
+                ) => {}
                 HostOutput::Notice(notice) => {
                     context.events.emit(Event::from_notice(notice).of_host(self.label.clone()));
                 }

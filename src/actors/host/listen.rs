@@ -42,11 +42,8 @@ impl HostState {
         let mut changed = view.not_as_given(&self.listed);
         let seen_before = self.missed.iter().filter(|kind| self.listed.last(**kind).is_none());
         changed.extend(seen_before.copied());
-        let caller = Caller {
-            era: want.peer.revision.era(),
-            declared: want.peer.declared_on(),
-            ..self.caller.clone()
-        };
+        // It asks for nothing that could be answered by a question.
+        let caller = Caller { era: want.peer.revision.era(), ..self.caller.clone() };
         let known = Known { view, listed: Arc::clone(&self.listed), changed };
         let (way, context) = (Way::Host(self.me.clone()), Arc::clone(&self.context));
         ListenArgs { caller, want, known, way, context }

@@ -156,7 +156,11 @@ impl Demo {
                     let filter = ListenFilter { tasks: Default::default(), ..want.filter };
                     self.session.agree(clock::now(), want.key, filter);
                 }
-                HostOutput::Event(HostEvent::Opened { .. } | HostEvent::Notification { .. })
+                HostOutput::Event(
+                    HostEvent::Opened { .. }
+                    | HostEvent::Answered { .. }
+                    | HostEvent::Notification { .. },
+                )
                 | HostOutput::PostDone(_)
                 | HostOutput::Notice(_) => {}
             }

@@ -10,6 +10,7 @@ mod inbound;
 mod listen;
 mod notes;
 mod progress;
+mod questions;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub use self::listen::{ListenNote, ListenWant, too_many};
 pub use self::notes::HostNote;
 pub use self::progress::ProgressPace;
 use self::progress::{Passage, Throttle};
+use self::questions::Asked;
 use super::{CallKey, HostRequest, LogLevel, Outcome, Peer};
 use crate::protocol::Notice;
 use crate::protocol::edge;
@@ -30,6 +32,7 @@ use crate::protocol::jsonrpc::{
     Code, Id, Incoming, Method, Notification, RawJson, Response, RpcError, parse_noting,
     salvage_cut_id,
 };
+use crate::protocol::model::questions::Reply;
 use crate::protocol::revision::Revision;
 
 /// What mcpx says of itself to hosts, and the limits of a host session.
@@ -104,6 +107,13 @@ pub enum HostEvent {
         /// The revision spoken, as text, for status pages and logs.
         revision: String,
     },
+    /// The reply to a question of [`HostSession::ask`].
+    Answered {
+        /// Which one.
+        ask: Id,
+        /// What the host said, in newest shape.
+        reply: Reply,
+    },
     /// A notification that mcpx acts on above (`notifications/roots/list_changed`, …).
     Notification {
         /// Its method.
@@ -139,6 +149,8 @@ pub struct HostSession {
     listens: HashMap<CallKey, Listening>,
     /// The requests and streams that are open.
     keys: HashMap<Id, CallKey>,
+    /// Questions to the host that have no reply yet; few.
+    asked: Vec<Asked>,
     batches: Batches,
     /// POSTs that are not answered yet, with how many of their requests are open.
     posts: HashMap<PostId, usize>,
@@ -201,6 +213,7 @@ impl HostSession {
             calls: HashMap::new(),
             listens: HashMap::new(),
             keys: HashMap::new(),
+            asked: Vec::new(),
             batches: Batches::default(),
             posts: HashMap::new(),
             outputs: VecDeque::new(),
@@ -282,6 +295,7 @@ impl HostSession {
         self.keys.clear();
         self.batches.clear();
         self.held = 0;
+        self.unask_everything();
         let calls = self.calls.drain().map(|(key, _)| key);
         let mut keys: Vec<CallKey> =
             calls.chain(self.listens.drain().map(|(key, _)| key)).collect();
@@ -362,6 +376,9 @@ impl HostSession {
 
     fn forget(&mut self, key: CallKey) -> Option<Open> {
         let open = self.calls.remove(&key)?;
+        if !self.asked.is_empty() {
+            self.unask_all_of(key);
+        }
         self.keys.remove(&open.id);
         let holds = open.progress.as_ref().is_some_and(|throttle| throttle.deadline().is_some());
         self.held -= usize::from(holds);
