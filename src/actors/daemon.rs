@@ -28,6 +28,7 @@ use super::root::{self, End, Parts, RootHandle};
 use super::settings::{SettingsArgs, SettingsHandle};
 use super::subs::Subs;
 use super::support::task::{self, TaskGuard};
+use super::tasks::TasksHandle;
 use super::upstreams::UpstreamsHandle;
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::settings::layers::Sources;
@@ -171,6 +172,7 @@ fn build(
         net,
     };
     let upstreams = UpstreamsHandle::new(Arc::clone(settings), shop);
+    let tasks = TasksHandle::new(Arc::clone(store), events.clone(), upstreams.clone());
     let settings = SettingsHandle::new(SettingsArgs {
         sources: args.sources.clone(),
         program: args.program.clone(),
@@ -189,7 +191,8 @@ fn build(
     });
     let (hosts, root) = (HostsHandle::default(), RootHandle::new());
     let door = DoorHandle::default();
-    let parts = Parts { settings, events, eras, catalog, upstreams, hosts, door, identity, root };
+    let parts =
+        Parts { settings, events, eras, catalog, upstreams, tasks, hosts, door, identity, root };
     (parts, around, capturing)
 }
 

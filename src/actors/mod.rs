@@ -3,6 +3,7 @@
 //! ```text
 //! Root
 //! ├─ EraCache, Catalog, SettingsKeeper        permanent; a crash restarts that one
+//! ├─ Tasks ── Task per call that nobody waits for (temporary)
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)
 //! └─ Hosts ── Host per connection             temporary, never restarted
 //! ```
@@ -46,5 +47,9 @@ pub mod era_cache;
 pub mod catalog;
 
 pub mod subs;
+
+pub mod tasks;
+
+mod task;
 
 pub mod control;

@@ -23,6 +23,7 @@ use super::settings::SettingsHandle;
 use super::support::ask::AskError;
 use super::support::restart::Intensity;
 use super::support::{stop, task};
+use super::tasks::TasksHandle;
 use super::upstreams::UpstreamsHandle;
 use crate::transport::clock;
 
@@ -103,6 +104,8 @@ pub struct Parts {
     pub catalog: CatalogHandle,
     /// The pools.
     pub upstreams: UpstreamsHandle,
+    /// Calls that nobody waits for.
+    pub tasks: TasksHandle,
     /// The host connections.
     pub hosts: HostsHandle,
     /// Where hosts come in over HTTP.
@@ -122,6 +125,7 @@ impl Parts {
             events: self.events.clone(),
             settings: self.settings.clone(),
             identity: Arc::clone(&self.identity),
+            tasks: self.tasks.clone(),
             hosts: self.hosts.clone(),
             door: self.door.clone(),
             root: self.root.clone(),
@@ -150,6 +154,7 @@ impl Parts {
                 let text = format!("{left} upstream processes outlived their stop ladder");
                 self.events.emit(Event::new("daemon.stop_timeout", text));
             }
+            self.tasks.flush(settings.daemon.ask).await;
             self.catalog.flush(settings.daemon.ask).await;
             self.eras.flush(settings.daemon.ask).await;
         };
@@ -176,13 +181,14 @@ enum Child {
     EraCache,
     Catalog,
     Upstreams,
+    Tasks,
     Settings,
     Hosts,
 }
 
 impl Child {
-    const ALL: [Self; 5] =
-        [Self::EraCache, Self::Catalog, Self::Upstreams, Self::Settings, Self::Hosts];
+    const ALL: [Self; 6] =
+        [Self::EraCache, Self::Catalog, Self::Upstreams, Self::Tasks, Self::Settings, Self::Hosts];
 }
 
 #[derive(Debug)]
@@ -263,6 +269,7 @@ impl RootState {
             Child::EraCache => parts.eras.start(me).await?,
             Child::Catalog => parts.catalog.start(me).await?,
             Child::Upstreams => parts.upstreams.start(me).await?,
+            Child::Tasks => parts.tasks.start(me).await?,
             Child::Settings => parts.settings.start(me).await?,
             Child::Hosts => parts.hosts.start(me, parts.context()).await?,
         };

@@ -148,10 +148,8 @@ impl Actor for Task {
 impl TaskState {
     fn go(&mut self) {
         let Some(work) = self.work.take() else { return };
-        let mut report = Report { me: self.me.clone(), outcome: None };
-        self.running = Some(spawn_guarded(async move {
-            report.outcome = Some(work.await);
-        }));
+        let report = Report { me: self.me.clone(), outcome: None };
+        self.running = Some(spawn_guarded(run(work, report)));
     }
 
     fn asked(&mut self, ticket: u64, question: Question, reply: oneshot::Sender<Reply>) {
@@ -195,6 +193,10 @@ impl TaskState {
             self.shared.notify(&self.entry);
         }
     }
+}
+
+async fn run(work: Work, mut report: Report) {
+    report.outcome = Some(work.await);
 }
 
 /// Reports the outcome of the work when it falls, also where it panicked. One that was aborted reports

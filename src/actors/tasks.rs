@@ -10,7 +10,7 @@ mod entry;
 mod handover;
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ use ractor::{
 use tokio::sync::watch;
 
 pub use self::entry::{Claim, Entry, Facts};
-pub use self::handover::{Handover, Work};
 use self::entry::{Record, wall_ms};
+pub use self::handover::{Handover, Work};
 use super::events::{Event, EventsHandle};
 use super::support::slot::Slot;
 use super::support::timer::Timer;
@@ -30,7 +30,6 @@ use super::support::{stop, task};
 pub(crate) use super::task::TaskMsg;
 use super::task::{Task, TaskArgs};
 use super::upstreams::{Reason, UpstreamsHandle};
-use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::answers;
 use crate::protocol::model::questions::Reply;
 use crate::protocol::model::tasks::Detail;
@@ -374,6 +373,15 @@ pub(crate) enum TasksMsg {
     ExpiryDue,
 }
 
+impl fmt::Debug for TasksMsg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Begin { .. } => "Begin",
+            Self::ExpiryDue => "ExpiryDue",
+        })
+    }
+}
+
 /// The actor.
 struct Tasks;
 
@@ -401,8 +409,7 @@ impl Actor for Tasks {
         for entry in left.iter().filter(|entry| !entry.status().is_terminal()) {
             shared.lost(entry, "the mcpx daemon, or a part of it, was restarted");
         }
-        let mut state =
-            TasksState { me, shared, running: HashMap::new(), expiry: Timer::new() };
+        let mut state = TasksState { me, shared, running: HashMap::new(), expiry: Timer::new() };
         state.arm();
         Ok(state)
     }
@@ -446,7 +453,8 @@ impl Actor for Tasks {
             SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
             SupervisionEvent::ActorTerminated(who, ..) => state.ended(who.get_id(), "it stopped"),
             SupervisionEvent::ActorFailed(who, error) => {
-                state.ended(who.get_id(), &format!("the part of mcpx that ran it failed ({error})"));
+                state
+                    .ended(who.get_id(), &format!("the part of mcpx that ran it failed ({error})"));
             }
         }
         Ok(())
@@ -498,4 +506,3 @@ impl TasksState {
         self.expiry.set(&self.me, next, TasksMsg::ExpiryDue);
     }
 }
-

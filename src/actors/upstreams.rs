@@ -221,6 +221,11 @@ impl UpstreamsHandle {
         }
     }
 
+    /// The settings in force.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.shared.settings()
+    }
+
     /// Who listens to what.
     pub fn subs(&self) -> &Subs {
         &self.shared.shop.subs

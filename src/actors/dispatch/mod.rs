@@ -60,6 +60,8 @@ pub struct Context {
     pub settings: SettingsHandle,
     /// Who this daemon is and since when, for status pages.
     pub identity: Arc<super::control::Identity>,
+    /// Calls that nobody waits for.
+    pub tasks: super::tasks::TasksHandle,
     /// The host connections.
     pub hosts: super::hosts::HostsHandle,
     /// Where hosts come in over HTTP.

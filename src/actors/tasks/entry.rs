@@ -112,7 +112,7 @@ impl Entry {
     }
 
     /// Changes it; whether there was a change, which everybody who looks then sees.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Machine, u64) -> bool) -> bool {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Machine, u64) -> bool) -> bool {
         self.state.send_if_modified(|machine| change(machine, wall_ms()))
     }
 
