@@ -5,8 +5,8 @@
 //! that one insertion sends every new call to the new generation while the old one drains, F33.)
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dashmap::DashMap;
 use ractor::ActorRef;
@@ -237,6 +237,8 @@ pub struct Route {
     pub instance: InstanceId,
     /// Its calls in flight.
     pub pending: Arc<Pending<Sink>>,
+    /// How it is spoken to.
+    pub era: Era,
     permits: Arc<Semaphore>,
     load: Arc<Load>,
 }
@@ -246,10 +248,11 @@ impl Route {
     pub fn new(
         instance: InstanceId,
         pending: Arc<Pending<Sink>>,
+        era: Era,
         permits: usize,
         load: Arc<Load>,
     ) -> Self {
-        Self { instance, pending, permits: Arc::new(Semaphore::new(permits.max(1))), load }
+        Self { instance, pending, era, permits: Arc::new(Semaphore::new(permits.max(1))), load }
     }
 
     /// The instance.
@@ -266,6 +269,21 @@ impl Route {
     pub fn try_lease(&self) -> Option<Lease> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
         Some(Lease::new(permit, &self.load))
+    }
+
+    /// A place among its callers without a permit, for what belongs to a call that was admitted: it
+    /// keeps the instance as long, and also one that admits no more calls.
+    pub fn join(&self) -> Lease {
+        Lease { _permit: None, counted: Counted::new(&self.load) }
+    }
+
+    /// Is told whenever its server says something of this task by itself.
+    pub fn watch_task(&self, id: &str) -> Watched {
+        let changed = Arc::new(Notify::new());
+        let mut watched = self.load.tasks();
+        watched.push((id.to_owned(), Arc::clone(&changed)));
+        drop(watched);
+        Watched { load: Arc::clone(&self.load), changed }
     }
 
     /// A permit when one becomes free; `None` where the instance leaves. Cancel-safe.
@@ -285,13 +303,19 @@ pub struct Load {
     held: AtomicBool,
     leaving: AtomicBool,
     actor: ActorRef<InstanceMsg>,
+    /// The tasks of its server of which somebody wants to hear; as many as there are running.
+    tasks: Mutex<Vec<WatchedTask>>,
 }
+
+/// A task's id, and who is woken.
+type WatchedTask = (String, Arc<Notify>);
 
 impl Load {
     /// Nobody yet.
-    pub const fn new(actor: ActorRef<InstanceMsg>) -> Self {
+    pub fn new(actor: ActorRef<InstanceMsg>) -> Self {
         let (callers, held) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Self { callers, held, leaving: AtomicBool::new(false), actor }
+        let (leaving, tasks) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+        Self { callers, held, leaving, actor, tasks }
     }
 
     /// How many there are.
@@ -309,10 +333,42 @@ impl Load {
         self.get() == 0 && !self.held.load(Ordering::SeqCst)
     }
 
+    /// Its server said something of a task.
+    pub fn task_changed(&self, id: &str) {
+        for (_, changed) in self.tasks().iter().filter(|(watched, _)| watched == id) {
+            changed.notify_one();
+        }
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, Vec<WatchedTask>> {
+        // Nothing panics inside the lock.
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// From now on the last caller to go tells the instance; whether there is any.
     pub fn leave(&self) -> bool {
         self.leaving.store(true, Ordering::SeqCst);
         self.get() > 0
+    }
+}
+
+/// Hears of one task as long as it is held.
+#[derive(Debug)]
+pub struct Watched {
+    load: Arc<Load>,
+    changed: Arc<Notify>,
+}
+
+impl Watched {
+    /// Resolves when its server has said something since the last time. Cancel-safe.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.load.tasks().retain(|(_, changed)| !Arc::ptr_eq(changed, &self.changed));
     }
 }
 
@@ -339,13 +395,13 @@ impl Drop for Counted {
 /// The right to have one call in flight on an instance; given back when it falls.
 #[derive(Debug)]
 pub struct Lease {
-    _permit: OwnedSemaphorePermit,
+    _permit: Option<OwnedSemaphorePermit>,
     counted: Counted,
 }
 
 impl Lease {
     fn new(permit: OwnedSemaphorePermit, load: &Arc<Load>) -> Self {
-        Self { _permit: permit, counted: Counted::new(load) }
+        Self { _permit: Some(permit), counted: Counted::new(load) }
     }
 
     /// The instance.

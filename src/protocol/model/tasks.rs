@@ -144,6 +144,12 @@ pub fn needs_extension(what: &str) -> RpcError {
     RpcError::new(Code::MissingCapability, text).with_data(RawJson::write(&data))
 }
 
+/// Whether an error is that refusal.
+pub fn is_needed(error: &RpcError) -> bool {
+    let needed = || error.data.as_ref()?.member("requiredCapabilities");
+    error.code == Code::MissingCapability.number() && needed().is_some_and(|it| declares(&it))
+}
+
 /// What a tool says of tasks (`execution.taskSupport`, 2025-11-25).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
