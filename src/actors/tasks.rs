@@ -20,7 +20,7 @@ use ractor::{
 };
 use tokio::sync::watch;
 
-pub use self::entry::{Claim, Entry, Facts};
+pub use self::entry::{Entry, Facts, Turn};
 use self::entry::{Record, wall_ms};
 pub use self::handover::{Handover, Work};
 use super::events::{Event, EventsHandle};

@@ -1,8 +1,6 @@
 //! One task as the table of tasks has it, and as it stands in the store.
 
-use std::collections::HashSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -59,8 +57,8 @@ pub struct Entry {
     pub expires: Instant,
     state: watch::Sender<Machine>,
     pub(super) actor: Slot<TaskMsg>,
-    /// Questions that a host is being asked just now, by their keys.
-    claims: Mutex<HashSet<String>>,
+    /// Who may put its questions to a host.
+    turns: watch::Sender<u64>,
     /// One write of it at a time, so that the last one is what stays.
     writing: tokio::sync::Mutex<()>,
 }
@@ -86,7 +84,7 @@ impl Entry {
             expires: now.checked_add(left).unwrap_or(now),
             state: watch::Sender::new(machine),
             actor: Slot::default(),
-            claims: Mutex::default(),
+            turns: watch::Sender::new(0),
             writing: tokio::sync::Mutex::default(),
         }
     }
@@ -146,11 +144,13 @@ impl Entry {
         }
     }
 
-    /// The right to ask a host the question `key`; none where somebody has it already.
-    pub fn claim(self: &Arc<Self>, key: &str) -> Option<Claim> {
-        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = claims.insert(key.to_owned());
-        first.then(|| Claim { entry: Arc::clone(self), key: key.to_owned() })
+    /// The right to put its questions to a host, until somebody else takes it: who comes last has the
+    /// host that still listens.
+    pub fn take_turn(&self) -> Turn {
+        let mut seen = self.turns.subscribe();
+        self.turns.send_modify(|turn| *turn += 1);
+        let mine = *seen.borrow_and_update();
+        Turn { seen, mine }
     }
 
     /// What it ended with, if that is in memory.
@@ -182,16 +182,24 @@ impl Entry {
     }
 }
 
-/// See [`Entry::claim`].
+/// See [`Entry::take_turn`].
 #[derive(Debug)]
-pub struct Claim {
-    entry: Arc<Entry>,
-    key: String,
+pub struct Turn {
+    seen: watch::Receiver<u64>,
+    mine: u64,
 }
 
-impl Drop for Claim {
-    fn drop(&mut self) {
-        self.entry.claims.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+impl Turn {
+    /// Whether nobody has taken it since.
+    pub fn is_mine(&self) -> bool {
+        *self.seen.borrow() == self.mine
+    }
+
+    /// Resolves when somebody takes it.
+    pub async fn is_over(&mut self) {
+        let mine = self.mine;
+        // The task outlives whoever waits for it; a sender that is gone asks nothing any more.
+        let _ = self.seen.wait_for(|turn| *turn != mine).await;
     }
 }
 
@@ -277,12 +285,13 @@ mod tests {
         assert!(shown.contains("01234567…") && !shown.contains("89abcdef"), "{shown}");
     }
 
-    #[test]
-    fn a_question_is_put_to_one_host_at_a_time() {
-        let entry = Arc::new(Entry::new(facts(), Machine::new(1)));
-        let claim = entry.claim("q1").unwrap();
-        assert!(entry.claim("q1").is_none() && entry.claim("q2").is_some());
-        drop(claim);
-        assert!(entry.claim("q1").is_some());
+    #[tokio::test]
+    async fn who_comes_last_asks() {
+        let entry = Entry::new(facts(), Machine::new(1));
+        let mut first = entry.take_turn();
+        assert!(first.is_mine());
+        let second = entry.take_turn();
+        first.is_over().await;
+        assert!(!first.is_mine() && second.is_mine());
     }
 }
