@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Root
-//! ├─ EraCache, Catalog, SettingsKeeper        permanent; a crash restarts that one
+//! ├─ EraCache, Catalog, SettingsKeeper, Broker permanent; a crash restarts that one
+//! ├─ Tasks ── Task per call that nobody waits for (temporary)
 //! ├─ Tasks ── Task per call that nobody waits for (temporary)
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)
 //! └─ Hosts ── Host per connection             temporary, never restarted
@@ -47,6 +48,8 @@ pub mod era_cache;
 pub mod catalog;
 
 pub mod subs;
+
+pub mod broker;
 
 pub mod tasks;
 

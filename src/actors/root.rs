@@ -12,6 +12,7 @@ use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, Supervisio
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::control::Identity;
 use super::dispatch::Context;
@@ -104,6 +105,8 @@ pub struct Parts {
     pub catalog: CatalogHandle,
     /// The pools.
     pub upstreams: UpstreamsHandle,
+    /// Questions that no host can be asked.
+    pub broker: BrokerHandle,
     /// Calls that nobody waits for.
     pub tasks: TasksHandle,
     /// The host connections.
@@ -124,6 +127,7 @@ impl Parts {
             catalog: self.catalog.clone(),
             events: self.events.clone(),
             settings: self.settings.clone(),
+            broker: self.broker.clone(),
             identity: Arc::clone(&self.identity),
             tasks: self.tasks.clone(),
             hosts: self.hosts.clone(),
