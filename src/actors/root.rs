@@ -25,6 +25,7 @@ use super::settings::SettingsHandle;
 use super::support::ask::AskError;
 use super::support::restart::Intensity;
 use super::support::{stop, task};
+use super::tasks::TasksHandle;
 use super::upstreams::UpstreamsHandle;
 use crate::transport::clock;
 
@@ -109,6 +110,8 @@ pub struct Parts {
     pub broker: BrokerHandle,
     /// Listen streams towards hosts.
     pub listens: ListensHandle,
+    /// Calls that nobody waits for.
+    pub tasks: TasksHandle,
     /// The host connections.
     pub hosts: HostsHandle,
     /// Where hosts come in over HTTP.
@@ -130,6 +133,7 @@ impl Parts {
             broker: self.broker.clone(),
             identity: Arc::clone(&self.identity),
             listens: self.listens.clone(),
+            tasks: self.tasks.clone(),
             hosts: self.hosts.clone(),
             door: self.door.clone(),
             root: self.root.clone(),
@@ -160,6 +164,7 @@ impl Parts {
                 let text = format!("{left} upstream processes outlived their stop ladder");
                 self.events.emit(Event::new("daemon.stop_timeout", text));
             }
+            self.tasks.flush(settings.daemon.ask).await;
             self.catalog.flush(settings.daemon.ask).await;
             self.eras.flush(settings.daemon.ask).await;
         };
@@ -186,16 +191,18 @@ enum Child {
     EraCache,
     Catalog,
     Upstreams,
+    Tasks,
     Settings,
     Listens,
     Hosts,
 }
 
 impl Child {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::EraCache,
         Self::Catalog,
         Self::Upstreams,
+        Self::Tasks,
         Self::Settings,
         Self::Listens,
         Self::Hosts,
@@ -280,6 +287,7 @@ impl RootState {
             Child::EraCache => parts.eras.start(me).await?,
             Child::Catalog => parts.catalog.start(me).await?,
             Child::Upstreams => parts.upstreams.start(me).await?,
+            Child::Tasks => parts.tasks.start(me).await?,
             Child::Settings => parts.settings.start(me).await?,
             Child::Listens => parts.listens.start(me, parts.events.clone()).await?,
             Child::Hosts => parts.hosts.start(me, parts.context()).await?,

@@ -226,6 +226,17 @@ pub const DEFS: &[Def] = &[
         "Tasks that are kept at once, running and ended; beyond it no call becomes one.",
     ),
     live("tasks.poll_interval", time(MS, HOUR), "How often hosts are told to look after a task."),
+    live(
+        "tasks.poll_min",
+        time(MS, HOUR),
+        "The shortest rest between two looks after the task of a server; where the server names no rest \
+         of its own, the first, which doubles while nothing changes.",
+    ),
+    live(
+        "tasks.poll_max",
+        time(MS, HOUR),
+        "The longest rest between two looks after the task of a server, also where it asks for more.",
+    ),
     live("tasks.page", count(1, 10_000), "Tasks on one page of tasks/list."),
     // Upstreams: opening and lists.
     live(
