@@ -5,6 +5,7 @@
 //! Never on the path of a call: callers go through [`UpstreamsHandle::call`], which finds a route
 //! in the directory and asks a pool only where there is none.
 
+mod answers;
 mod lists;
 mod subscribe;
 mod supervisor;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use ractor::{Actor, ActorCell, RpcReplyPort, SpawnErr};
 use tokio::sync::{oneshot, watch};
 
+pub use self::answers::Answers;
 use self::lists::{list_again, list_all, list_one};
 use self::supervisor::{Upstreams, UpstreamsMsg};
 use super::catalog::Listing;
@@ -53,9 +55,8 @@ pub struct Caller {
     /// How this caller reached mcpx; decides the lane of a server that follows (U-19). Modern for
     /// everything that is no host's request: the command line, `/v1`, mcpx itself (P-18).
     pub era: Era,
-    /// What a modern host declared on this request that is declared on to a modern upstream (U-35),
-    /// `{}` where that is nothing. `None` for everybody who cannot be answered with questions.
-    pub declared: Option<RawJson>,
+    /// Whom this request's upstream may ask.
+    pub answers: Answers,
 }
 
 /// One call on an upstream, in newest shape.

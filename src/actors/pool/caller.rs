@@ -305,7 +305,7 @@ fn call_of(id: u64, want: &CallWant, limits: CallLimits, sink: Sink) -> Call<Sin
         params: want.params.clone(),
         wants_progress: want.progress.as_ref().is_some_and(ProgressSender::wants_progress),
         log: want.progress.as_ref().and_then(ProgressSender::log_want),
-        declared: want.caller.declared.clone(),
+        declared: want.caller.answers.declared().cloned(),
         task: want.task,
         limits,
         sink,

@@ -10,6 +10,7 @@
 
 pub mod keys;
 pub mod methods;
+pub mod questions;
 
 mod content;
 mod errors;
