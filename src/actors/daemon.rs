@@ -13,6 +13,7 @@ use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::control::Identity;
 use super::control::http::ControlHttp;
@@ -189,7 +190,9 @@ fn build(
     });
     let (hosts, root) = (HostsHandle::default(), RootHandle::new());
     let door = DoorHandle::default();
-    let parts = Parts { settings, events, eras, catalog, upstreams, hosts, door, identity, root };
+    let broker = BrokerHandle::new(settings.watch());
+    let parts =
+        Parts { settings, events, eras, catalog, upstreams, broker, hosts, door, identity, root };
     (parts, around, capturing)
 }
 

@@ -214,6 +214,19 @@ pub const DEFS: &[Def] = &[
     ),
     live("tasks.poll_interval", time(MS, HOUR), "How often hosts are told to look after a task."),
     live("tasks.page", count(1, 10_000), "Tasks on one page of tasks/list."),
+    // Questions.
+    live(
+        "elicit.hold",
+        time(NOW, HOUR),
+        "How long a question that no host can be asked is kept although nobody listens for it; with 0 it \
+         is cancelled at once.",
+    ),
+    live(
+        "elicit.timeout",
+        time(MS, WEEK),
+        "How long a host or a person may take to answer a question.",
+    ),
+    live("elicit.max_open", count(1, 65_536), "Questions that may wait for a person at once."),
     // Upstreams: opening and lists.
     live(
         "upstream.protocol",

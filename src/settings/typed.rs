@@ -35,6 +35,8 @@ pub struct Settings {
     pub call: CallSettings,
     /// Tasks.
     pub tasks: TaskSettings,
+    /// Questions.
+    pub elicit: ElicitSettings,
     /// Openings and lists.
     pub upstream: UpstreamSettings,
     /// Remote servers.
@@ -85,6 +87,17 @@ pub struct HostSettings {
     pub log_rate: usize,
     /// `host.drain`: how long hosts' requests may go on when the daemon stops.
     pub drain: Duration,
+}
+
+/// Questions to hosts and people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ElicitSettings {
+    /// `elicit.hold`: how long a question is kept although nobody listens.
+    pub hold: Duration,
+    /// `elicit.timeout`: how long an answer is waited for.
+    pub timeout: Duration,
+    /// `elicit.max_open`: questions that wait for a person at once.
+    pub max_open: usize,
 }
 
 /// Hosts over HTTP: the listener.
@@ -367,6 +380,7 @@ impl Settings {
             sessions: v.sessions(),
             call: v.call(),
             tasks: TaskSettings::of(v),
+            elicit: v.elicit(),
             upstream: v.upstream(),
             remote: v.remote(),
             pool: v.pool(),
@@ -456,6 +470,14 @@ impl Values<'_> {
             max_subscriptions: self.count("host.max_subscriptions"),
             log_rate: self.count("host.log_rate"),
             drain: self.time("host.drain"),
+        }
+    }
+
+    fn elicit(&self) -> ElicitSettings {
+        ElicitSettings {
+            hold: self.time("elicit.hold"),
+            timeout: self.time("elicit.timeout"),
+            max_open: self.count("elicit.max_open"),
         }
     }
 
