@@ -510,7 +510,7 @@ impl HostState {
             return Answers::Inline { declared: peer.declared_on() };
         }
         let declared = self.declared.get_or_insert_with(|| peer.declared_on()).clone();
-        let (asks, limit) = (Arc::clone(&self.asks), self.context.settings().call.total);
+        let (asks, limit) = (Arc::clone(&self.asks), self.context.settings().elicit.timeout);
         Answers::Line { line: HostLine::new(self.me.clone(), key, asks, limit), declared }
     }
 
