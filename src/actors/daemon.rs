@@ -190,7 +190,7 @@ fn build(
     });
     let (hosts, root) = (HostsHandle::default(), RootHandle::new());
     let door = DoorHandle::default();
-    let broker = BrokerHandle::new(settings.watch());
+    let broker = BrokerHandle::new(Arc::clone(store), events.clone(), settings.watch());
     let parts =
         Parts { settings, events, eras, catalog, upstreams, broker, hosts, door, identity, root };
     (parts, around, capturing)

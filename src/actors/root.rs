@@ -156,6 +156,7 @@ impl Parts {
             }
             self.catalog.flush(settings.daemon.ask).await;
             self.eras.flush(settings.daemon.ask).await;
+            self.broker.flush(settings.daemon.ask).await;
         };
         if tokio::time::timeout(whole, stopping).await.is_err() {
             let text = "the stop took longer than daemon.stop_timeout; the rest is cut off";
@@ -181,12 +182,13 @@ enum Child {
     Catalog,
     Upstreams,
     Settings,
+    Broker,
     Hosts,
 }
 
 impl Child {
-    const ALL: [Self; 5] =
-        [Self::EraCache, Self::Catalog, Self::Upstreams, Self::Settings, Self::Hosts];
+    const ALL: [Self; 6] =
+        [Self::EraCache, Self::Catalog, Self::Upstreams, Self::Settings, Self::Broker, Self::Hosts];
 }
 
 #[derive(Debug)]
@@ -268,6 +270,7 @@ impl RootState {
             Child::Catalog => parts.catalog.start(me).await?,
             Child::Upstreams => parts.upstreams.start(me).await?,
             Child::Settings => parts.settings.start(me).await?,
+            Child::Broker => parts.broker.start(me).await?,
             Child::Hosts => parts.hosts.start(me, parts.context()).await?,
         };
         self.children.insert(cell.get_id(), child);
