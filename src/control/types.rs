@@ -281,6 +281,9 @@ pub struct CallRequest {
     /// Its arguments: an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<RawJson>,
+    /// Who answers its questions; without it only who listens to all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub questions: Option<WhoAnswers>,
     /// The project folder on whose behalf; the daemon's "no project" where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
