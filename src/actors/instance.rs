@@ -27,7 +27,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use self::connect::{Connect, Reached};
 use self::keeper::Alive;
-pub use self::sink::Sink;
+pub use self::sink::{CallNews, NewsQueue, Sink, Told};
 use self::spec::{NotStarted, Surroundings};
 use self::state::InstanceState;
 use super::catalog::CatalogHandle;
@@ -38,6 +38,7 @@ use super::pool::directory::{RouteKey, Routes};
 use super::subs::Subs;
 use crate::protocol::era_record::EraRecord;
 use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::questions::Reply;
 use crate::protocol::session::upstream::{Call, ExchangeNews, ListKind};
 use crate::settings::{ServerDef, Settings};
 use crate::transport::clock;
@@ -154,6 +155,15 @@ pub enum Fault {
     Everybodys,
 }
 
+/// What is said to a question. It may be secret, and is not shown.
+pub struct Said(pub Reply);
+
+impl fmt::Debug for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_ok() { "Said(a result)" } else { "Said(an error)" })
+    }
+}
+
 /// What an instance hears.
 #[derive(Debug)]
 pub enum InstanceMsg {
@@ -166,6 +176,13 @@ pub enum InstanceMsg {
     Cancel {
         /// The call's request id.
         id: u64,
+    },
+    /// A question of the upstream is answered.
+    Reply {
+        /// Which.
+        number: u64,
+        /// With what.
+        said: Said,
     },
     /// The start task is through.
     Started {
@@ -288,6 +305,9 @@ impl Actor for Instance {
             InstanceMsg::Call { call } => state.call(now, call),
             InstanceMsg::Cancel { id } => state.with_session(|session| {
                 session.cancel(now, id, "the caller gave up");
+            }),
+            InstanceMsg::Reply { number, said: Said(reply) } => state.with_session(|session| {
+                session.answer_question(now, number, reply);
             }),
             InstanceMsg::Started { outcome } => state.started(now, outcome),
             InstanceMsg::ReadList { kind, reply } => state.read_again(now, kind, reply),

@@ -5,6 +5,7 @@
 //! Never on the path of a call: callers go through [`UpstreamsHandle::call`], which finds a route
 //! in the directory and asks a pool only where there is none.
 
+mod answers;
 mod lists;
 mod subscribe;
 mod supervisor;
@@ -17,11 +18,13 @@ use std::time::Duration;
 use ractor::{Actor, ActorCell, RpcReplyPort, SpawnErr};
 use tokio::sync::{oneshot, watch};
 
+pub use self::answers::Answers;
 use self::lists::{list_again, list_all, list_one};
 use self::supervisor::{Upstreams, UpstreamsMsg};
 use super::catalog::Listing;
 use super::instance::Shop;
 use super::pool::directory::{Directory, ScopeKey, Server};
+use super::pool::ongoing::Called;
 pub use super::pool::status::{InstanceStatus, PoolStatus, ProtocolStatus};
 use super::pool::{InstanceLog, PoolMsg, caller};
 use super::subs::{Said, Subs};
@@ -31,7 +34,7 @@ use super::support::slot::Slot;
 use super::support::task;
 use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::revision::Era;
-use crate::protocol::session::upstream::ListKind;
+use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::protocol::session::{Answer, Limit};
 use crate::settings::{ExposeMode, ServerDef, Settings};
 
@@ -51,9 +54,8 @@ pub struct Caller {
     /// How this caller reached mcpx; decides the lane of a server that follows (U-19). Modern for
     /// everything that is no host's request: the command line, `/v1`, mcpx itself (P-18).
     pub era: Era,
-    /// What a modern host declared on this request that is declared on to a modern upstream (U-35),
-    /// `{}` where that is nothing. `None` for everybody who cannot be answered with questions.
-    pub declared: Option<RawJson>,
+    /// Whom this request's upstream may ask.
+    pub answers: Answers,
 }
 
 /// One call on an upstream, in newest shape.
@@ -71,6 +73,8 @@ pub struct CallWant {
     pub progress: Option<ProgressSender>,
     /// Marked read-only or idempotent: may be sent once more although it was written (F23, U-56).
     pub repeatable: bool,
+    /// That it may be answered by a task (U-57).
+    pub task: Option<TaskWant>,
 }
 
 /// Why a call was never made; nothing reached an upstream.
@@ -198,14 +202,23 @@ impl UpstreamsHandle {
         Ok(actor.get_cell())
     }
 
-    /// Makes one call and waits for its one outcome. Dropping the future cancels the call: the
-    /// permit is freed and the upstream told (F36).
+    /// Makes one call and waits for its one outcome, or until its upstream wants something first.
+    /// Dropping the future, or what is not over, cancels the call: the permit is freed and the
+    /// upstream told (F36).
     ///
     /// A call whose connection ended before any byte of it was written is sent again on another
     /// instance, at most `call.resend_limit` times; one that was written is not, unless `repeatable`
     /// (then once, U-56).
-    pub async fn call(&self, want: CallWant) -> Result<Answer, Refused> {
+    pub async fn call(&self, want: CallWant) -> Result<Called, Refused> {
         caller::call(&self.shared, want).await
+    }
+
+    /// The same for a caller who can be asked nothing.
+    pub async fn call_unattended(&self, want: CallWant) -> Result<Answer, Refused> {
+        match self.call(want).await? {
+            Called::Done(answer) => Ok(answer),
+            open @ Called::Open(_) => Box::pin(open.unattended()).await,
+        }
     }
 
     /// Who listens to what.

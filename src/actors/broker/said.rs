@@ -5,7 +5,7 @@ use std::fmt;
 use crate::control::types::QuestionKind;
 use crate::protocol::jsonrpc::{Code, Object, RawJson, RpcError};
 use crate::protocol::model::forms::Form;
-use crate::protocol::model::questions::{self, Question, Reply};
+use crate::protocol::model::questions::{self, Kind, Question, Reply};
 
 /// What was said. An answer is a secret: not shown by `Debug`.
 pub enum Said {
@@ -77,7 +77,7 @@ impl Said {
     /// The reply of nobody, or of somebody who does not want to.
     pub(super) fn refusal(&self, kind: QuestionKind) -> Reply {
         match (kind, self) {
-            (QuestionKind::Form | QuestionKind::Url, Self::Decline) => Ok(declined()),
+            (QuestionKind::Form | QuestionKind::Url, Self::Decline) => Ok(questions::declined()),
             (QuestionKind::Form | QuestionKind::Url, _) => Ok(questions::cancelled()),
             (QuestionKind::Sampling, _) => Err(RpcError {
                 code: REJECTED,
@@ -90,13 +90,13 @@ impl Said {
     }
 }
 
-/// What a question asks for.
+/// What a question asks for, as it is shown.
 pub(super) fn kind_of(question: &Question) -> QuestionKind {
-    match question.method.as_str() {
-        "sampling/createMessage" => QuestionKind::Sampling,
-        "roots/list" => QuestionKind::Roots,
-        _ if question.params.member_str("mode").as_deref() == Some("url") => QuestionKind::Url,
-        _ => QuestionKind::Form,
+    match question.kind() {
+        Kind::Form => QuestionKind::Form,
+        Kind::Url => QuestionKind::Url,
+        Kind::Sampling => QuestionKind::Sampling,
+        Kind::Roots => QuestionKind::Roots,
     }
 }
 
@@ -106,12 +106,6 @@ fn accepted(content: Option<RawJson>) -> RawJson {
     if let Some(content) = content {
         result.set("content", content);
     }
-    result.write()
-}
-
-fn declined() -> RawJson {
-    let mut result = Object::new();
-    result.set("action", RawJson::write("decline"));
     result.write()
 }
 

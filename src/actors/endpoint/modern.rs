@@ -21,7 +21,7 @@ use crate::actors::dispatch::{self, Context, Listed, Repeats};
 use crate::actors::events::Event;
 use crate::actors::support::progress::{self, CallNote, ProgressReceiver, Wants};
 use crate::actors::support::task::spawn;
-use crate::actors::upstreams::Caller;
+use crate::actors::upstreams::{Answers, Caller};
 use crate::protocol::http_rules::post::Accepts;
 use crate::protocol::jsonrpc::{Code, Incoming, Message, Request, RpcError};
 use crate::protocol::session::host::{HostEvent, HostOutput, HostSession, PostId};
@@ -94,8 +94,12 @@ impl Said {
                 HostOutput::PostDone(_) => self.done = true,
                 HostOutput::Event(HostEvent::Request(request)) => asked = Some(request),
                 HostOutput::Event(HostEvent::Opened { label, .. }) => self.label = label,
-                HostOutput::Event(HostEvent::Cancelled { .. } | HostEvent::Notification { .. }) => {
-                }
+                // A modern host is asked nothing but by the answer to its own request.
+                HostOutput::Event(
+                    HostEvent::Cancelled { .. }
+                    | HostEvent::Answered { .. }
+                    | HostEvent::Notification { .. },
+                ) => {}
                 HostOutput::Notice(notice) => {
                     context.events.emit(Event::from_notice(notice).of_host(self.label.clone()));
                 }
@@ -144,7 +148,7 @@ impl Running {
             project: None,
             label: Arc::from(label),
             era: asked.peer.revision.era(),
-            declared: asked.peer.declared_on(),
+            answers: Answers::Inline { declared: asked.peer.declared_on() },
         };
         let request = dispatch::Request {
             method: asked.method,

@@ -148,7 +148,11 @@ impl Demo {
                 HostOutput::Send { frame, .. } => self.unsent.push_back(frame),
                 HostOutput::Event(HostEvent::Request(request)) => self.request(&request),
                 HostOutput::Event(HostEvent::Cancelled { key }) => self.cancelled(key),
-                HostOutput::Event(HostEvent::Opened { .. } | HostEvent::Notification { .. })
+                HostOutput::Event(
+                    HostEvent::Opened { .. }
+                    | HostEvent::Answered { .. }
+                    | HostEvent::Notification { .. },
+                )
                 | HostOutput::PostDone(_)
                 | HostOutput::Notice(_) => {}
             }

@@ -9,6 +9,7 @@ mod batch;
 mod inbound;
 mod notes;
 mod progress;
+mod questions;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use self::batch::{BatchKey, Batches};
 pub use self::notes::HostNote;
 pub use self::progress::ProgressPace;
 use self::progress::{Passage, Throttle};
+use self::questions::Asked;
 use super::{CallKey, HostRequest, LogLevel, Outcome, Peer};
 use crate::protocol::Notice;
 use crate::protocol::edge;
@@ -27,6 +29,7 @@ use crate::protocol::jsonrpc::{
     Code, Id, Incoming, Method, Notification, RawJson, Response, RpcError, parse_noting,
     salvage_cut_id,
 };
+use crate::protocol::model::questions::Reply;
 use crate::protocol::revision::Revision;
 
 /// What mcpx says of itself to hosts, and the limits of a host session.
@@ -95,6 +98,13 @@ pub enum HostEvent {
         /// The revision spoken, as text, for status pages and logs.
         revision: String,
     },
+    /// The reply to a question of [`HostSession::ask`].
+    Answered {
+        /// Which one.
+        ask: Id,
+        /// What the host said, in newest shape.
+        reply: Reply,
+    },
     /// A notification that mcpx acts on above (`notifications/roots/list_changed`, …).
     Notification {
         /// Its method.
@@ -127,6 +137,8 @@ pub struct HostSession {
     last_key: u64,
     calls: HashMap<CallKey, Open>,
     keys: HashMap<Id, CallKey>,
+    /// Questions to the host that have no reply yet; few.
+    asked: Vec<Asked>,
     batches: Batches,
     /// POSTs that are not answered yet, with how many of their requests are open.
     posts: HashMap<PostId, usize>,
@@ -188,6 +200,7 @@ impl HostSession {
             last_key: 0,
             calls: HashMap::new(),
             keys: HashMap::new(),
+            asked: Vec::new(),
             batches: Batches::default(),
             posts: HashMap::new(),
             outputs: VecDeque::new(),
@@ -269,6 +282,7 @@ impl HostSession {
         self.keys.clear();
         self.batches.clear();
         self.held = 0;
+        self.unask_everything();
         let mut keys: Vec<CallKey> = self.calls.drain().map(|(key, _)| key).collect();
         keys.sort_unstable();
         for key in keys {
@@ -347,6 +361,9 @@ impl HostSession {
 
     fn forget(&mut self, key: CallKey) -> Option<Open> {
         let open = self.calls.remove(&key)?;
+        if !self.asked.is_empty() {
+            self.unask_all_of(key);
+        }
         self.keys.remove(&open.id);
         let holds = open.progress.as_ref().is_some_and(|throttle| throttle.deadline().is_some());
         self.held -= usize::from(holds);

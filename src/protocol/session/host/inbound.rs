@@ -27,8 +27,7 @@ impl HostSession {
         match message {
             Message::Request(request) => self.request(request, to),
             Message::Notification(notification) => self.notification(notification),
-            // mcpx has asked this host nothing; an answer to nothing is ignored.
-            Message::Response(_) => {}
+            Message::Response(response) => self.response(response),
         }
     }
 
@@ -242,6 +241,7 @@ impl HostSession {
                 let Some(handshake) = &mut self.handshake else { return };
                 handshake.initialized = true;
                 self.tell_untold();
+                self.ask_unasked();
             }
             "notifications/cancelled" => self.cancelled(params.as_ref()),
             _ => {

@@ -19,6 +19,7 @@ use serde_json::Value;
 use super::*;
 use crate::protocol::era_record::EraRecord;
 use crate::protocol::model::logging::LogMessage;
+use crate::protocol::model::questions::Question;
 use crate::protocol::session::Answer;
 use crate::protocol::session::pending::{CallLimits, LogWant, Resolved};
 use crate::protocol::session::probe::Preference;
@@ -28,6 +29,8 @@ use crate::protocol::session::probe::Preference;
 enum News {
     Progress(String),
     Log(String),
+    Asked(u64, Question),
+    Withdrawn(u64),
     Done(Answer),
 }
 
@@ -44,6 +47,14 @@ impl CallSink for Sink {
     fn log(&mut self, message: LogMessage) {
         let text = message.params.as_str().to_owned();
         self.log.lock().unwrap().push((self.id, News::Log(text)));
+    }
+
+    fn ask(&mut self, number: u64, question: Question) {
+        self.log.lock().unwrap().push((self.id, News::Asked(number, question)));
+    }
+
+    fn withdraw(&mut self, number: u64) {
+        self.log.lock().unwrap().push((self.id, News::Withdrawn(number)));
     }
 
     fn done(self, answer: Answer) {
@@ -112,6 +123,8 @@ struct Rig {
     log_want: Option<LogWant>,
     /// What the hosts of the next calls declared.
     declared: Option<RawJson>,
+    /// That they may be answered by a task.
+    task: Option<TaskWant>,
 }
 
 impl Rig {
@@ -135,6 +148,7 @@ impl Rig {
             cancelled: Vec::new(),
             log_want: None,
             declared: None,
+            task: None,
         };
         rig.session.open(now);
         rig.drain();
@@ -225,6 +239,7 @@ impl Rig {
             wants_progress,
             log: self.log_want,
             declared: self.declared.clone(),
+            task: self.task,
             limits,
             sink: Sink { id, log: Arc::clone(&self.log) },
         };
