@@ -196,11 +196,28 @@ pub const DEFS: &[Def] = &[
          is cancelled at once.",
     ),
     live(
+        "elicit.linger",
+        time(NOW, HOUR),
+        "How long a question is kept when the last who could see it has gone, and that of a `mcpx call` \
+         that is not on a terminal while nobody listens.",
+    ),
+    live(
         "elicit.timeout",
         time(MS, WEEK),
         "How long a host or a person may take to answer a question.",
     ),
     live("elicit.max_open", count(1, 65_536), "Questions that may wait for a person at once."),
+    live(
+        "elicit.keep_lost",
+        time(NOW, WEEK),
+        "How long questions are shown that were open when an earlier daemon ended.",
+    ),
+    live(
+        "elicit.confirm_destructive",
+        Kind::Switch,
+        "Whether a call of a tool that may destroy something is confirmed first: of every tool that is \
+         neither marked read-only nor marked as not destructive.",
+    ),
     // Tasks.
     live(
         "tasks.eager",
