@@ -33,7 +33,7 @@ fn capabilities(args: &Args, revision: &str) -> Value {
         || {
             let changes = !args.flag("no-list-changed");
             let mut all = json!({ "tools": { "listChanged": changes }, "logging": {} });
-            offers::declare(args, &mut all);
+            offers::declare(args, revision, &mut all);
             tasks::declare(args, revision, &mut all);
             all
         },
@@ -120,8 +120,7 @@ fn answer_initialize(fake: &Arc<Fake>, ask: &Ask, offer: Option<String>) {
     }
     let mut result = json!({});
     if !fake.args.flag("empty-result") {
-        result =
-            json!({ "capabilities": capabilities(&fake.args, &ask.revision),
+        result = json!({ "capabilities": capabilities(&fake.args, &ask.revision),
                 "serverInfo": info(&fake.args) });
         if let Some(offer) = offer {
             result["protocolVersion"] = json!(offer);

@@ -34,8 +34,15 @@ const ANSWER_LIMIT: Duration = Duration::from_mins(2);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The tools.
-pub const TOOLS: [&str; 7] =
-    ["ask_form", "ask_url", "ask_sample", "ask_roots", "ask_many", "ask_rounds", "ask_url_required"];
+pub const TOOLS: [&str; 7] = [
+    "ask_form",
+    "ask_url",
+    "ask_sample",
+    "ask_roots",
+    "ask_many",
+    "ask_rounds",
+    "ask_url_required",
+];
 
 /// One question as the revision in use spells it.
 #[derive(Debug, Clone)]
@@ -128,7 +135,7 @@ pub fn one_form(fake: &Arc<Fake>, ask: &Ask, done: impl FnOnce(&Fake, &Ask, Valu
 /// Runs what waits for answers on a thread of its own: this one reads them.
 pub fn later(fake: &Arc<Fake>, ask: &Ask, what: fn(&Arc<Fake>, &Ask)) {
     let (fake, ask) = (Arc::clone(fake), ask.clone());
-    std::thread::spawn(move || what(&fake, &ask));
+    crate::http::spawn(move || what(&fake, &ask));
 }
 
 fn several(ask: &Ask, kinds: &[String]) -> Vec<Question> {

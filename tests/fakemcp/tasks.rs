@@ -65,12 +65,14 @@ pub fn definitions(args: &Args) -> Vec<Value> {
     if !args.flag("tasks") {
         return Vec::new();
     }
-    TOOLS.map(|name| {
-        let mut tool = crate::lists::plain(name);
-        let support = if name == "task_work" { "optional" } else { "required" };
-        tool["execution"] = json!({ "taskSupport": support });
-        tool
-    }).to_vec()
+    TOOLS
+        .map(|name| {
+            let mut tool = crate::lists::plain(name);
+            let support = if name == "task_work" { "optional" } else { "required" };
+            tool["execution"] = json!({ "taskSupport": support });
+            tool
+        })
+        .to_vec()
 }
 
 /// What a server declares at this revision.
@@ -339,9 +341,8 @@ fn result(fake: &Arc<Fake>, ask: &Ask, id: &str) {
             task.putting = true;
             let made_by = task.ask.clone();
             drop(table);
-            let over = |fake: &Fake| {
-                fake.is_cancelled(ask) || fake.tasks.table.lock().unwrap()[id].over()
-            };
+            let over =
+                |fake: &Fake| fake.is_cancelled(ask) || fake.tasks.table.lock().unwrap()[id].over();
             let reply = questions::put_form(fake, &made_by, id, over);
             table = fake.tasks.table.lock().unwrap();
             let task = table.get_mut(id).unwrap();
