@@ -13,6 +13,7 @@ use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::control::Identity;
 use super::control::http::ControlHttp;
@@ -24,6 +25,7 @@ use super::instance::Shop;
 use super::instance::connect::Children;
 use super::instance::keeper::Alive;
 use super::instance::spec::Surroundings;
+use super::listens::ListensHandle;
 use super::root::{self, End, Parts, RootHandle};
 use super::settings::{SettingsArgs, SettingsHandle};
 use super::subs::Subs;
@@ -167,6 +169,7 @@ fn build(
         eras: eras.clone(),
         catalog: catalog.clone(),
         subs: Subs::default(),
+        broker: Arc::default(),
         alive: Alive::default(),
         net,
     };
@@ -188,8 +191,22 @@ fn build(
         capabilities: own_capabilities(),
     });
     let (hosts, root) = (HostsHandle::default(), RootHandle::new());
-    let door = DoorHandle::default();
-    let parts = Parts { settings, events, eras, catalog, upstreams, hosts, door, identity, root };
+    let (door, listens) = (DoorHandle::default(), ListensHandle::default());
+    let broker = BrokerHandle::new(settings.watch());
+    upstreams.use_broker(broker.clone());
+    let parts = Parts {
+        settings,
+        events,
+        eras,
+        catalog,
+        upstreams,
+        broker,
+        listens,
+        hosts,
+        door,
+        identity,
+        root,
+    };
     (parts, around, capturing)
 }
 

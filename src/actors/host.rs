@@ -6,7 +6,9 @@
 //! again, a host over HTTP opens a new session. Never waits for a host or an upstream, and never
 //! looks at what a request means.
 
+pub(crate) mod line;
 mod link;
+mod listen;
 mod over_http;
 pub(crate) mod sessions;
 pub(crate) mod streams;
@@ -22,25 +24,30 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
+use self::line::{AskIds, HostLine};
 use self::link::LinkWire;
+use self::listen::ListenGuard;
 use self::over_http::Session;
 use self::sessions::{SessionId, Sessions};
 use self::streams::{HttpWire, PostIn};
 use self::work::{Report, run, run_with_progress};
 use super::dispatch::{self, Context, Listed, Repeats, Views};
 use super::events::Event;
+use super::listen::Word;
 use super::support::progress::{self, CallNote, Wants};
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
-use super::upstreams::{Caller, HostId};
+use super::upstreams::{Answers, Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::http_rules::post::{Refusal, Said};
+use crate::protocol::jsonrpc::{Id, RawJson};
+use crate::protocol::model::questions::{Question, Reply};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{
     HostConfig, HostEvent, HostNote, HostOutput, HostSession, PostId,
 };
 use crate::protocol::session::upstream::ListKind;
-use crate::protocol::session::{CallKey, HostRequest, Outcome};
+use crate::protocol::session::{CallKey, HostRequest, Outcome, Peer};
 use crate::transport::clock;
 use crate::transport::link::Link;
 
@@ -107,11 +114,18 @@ pub(crate) enum HostMsg {
     Finished { key: CallKey, outcome: Outcome },
     /// A request's task: progress or a log message, with the credit that lets it send the next.
     Heard { key: CallKey, note: CallNote, credit: OwnedSemaphorePermit },
+    /// A line: a question to the host during one of its requests.
+    Ask { key: CallKey, ask: Id, question: Question, reply: oneshot::Sender<Reply> },
+    /// A line: nobody waits for this question's reply any more, if it is open still.
+    Unask { ask: Id },
     /// Hosts: the lists that hosts see are others.
     ViewChanged { view: Views },
     /// The subscriptions: something that this host did not ask for now, with the credit that lets
     /// the next of its kind come.
     Note { note: HostNote, credit: OwnedSemaphorePermit },
+    /// A listen stream of this host: something to say on it, with the credit that lets it say the
+    /// next.
+    Streamed { key: CallKey, word: Word, credit: Option<OwnedSemaphorePermit> },
     /// The timer: the session's deadline has come.
     DeadlineDue,
     /// Hosts: the daemon stops; finish what is open and leave.
@@ -145,6 +159,9 @@ pub(crate) struct HostState {
     session: HostSession,
     wire: Wire,
     requests: HashMap<CallKey, TaskGuard>,
+    listens: HashMap<CallKey, ListenGuard>,
+    /// Who waits for what the host says to which question.
+    asked: HashMap<Id, oneshot::Sender<Reply>>,
     context: Arc<Context>,
     caller: Caller,
     revision: String,
@@ -153,6 +170,12 @@ pub(crate) struct HostState {
     view: Views,
     /// It has lists from an earlier daemon.
     returns: bool,
+    /// Those of them that were others then.
+    missed: Vec<ListKind>,
+    /// What a legacy host declared that can answer questions, once it has asked something.
+    declared: Option<RawJson>,
+    /// The ids of what it is asked.
+    asks: Arc<AskIds>,
     opened: bool,
     draining: bool,
     timer: Timer,
@@ -234,8 +257,18 @@ impl Actor for Host {
                 }
                 drop(credit);
             }
+            HostMsg::Ask { key, ask, question, reply } => {
+                state.asked.insert(ask.clone(), reply);
+                state.session.ask(now, key, ask, &question);
+            }
+            HostMsg::Unask { ask } => {
+                if state.asked.remove(&ask).is_some() {
+                    state.session.unask(&ask);
+                }
+            }
             HostMsg::ViewChanged { view } => state.view_changed(view),
             HostMsg::Note { note, credit } => state.note(now, note, credit),
+            HostMsg::Streamed { key, word, credit } => state.streamed(key, word, credit),
             HostMsg::DeadlineDue => {
                 state.timer.fired();
                 state.session.handle_timeout(now);
@@ -256,6 +289,7 @@ impl Actor for Host {
         state: &mut HostState,
     ) -> Result<(), ActorProcessingErr> {
         state.requests.clear();
+        state.listens.clear();
         Ok(())
     }
 
@@ -289,7 +323,7 @@ impl HostState {
             project,
             label: Arc::from("unknown"),
             era: Era::Modern,
-            declared: None,
+            answers: Answers::Nobody,
         };
         context.upstreams.subs().host_came(&caller, me.clone(), settings.call.log_queue);
         let returns = seen_view.is_some();
@@ -300,6 +334,8 @@ impl HostState {
             session: HostSession::new(config),
             wire,
             requests: HashMap::new(),
+            listens: HashMap::new(),
+            asked: HashMap::new(),
             caller,
             revision: String::new(),
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
@@ -307,12 +343,15 @@ impl HostState {
             context,
             view,
             returns,
+            missed: changed,
+            declared: None,
+            asks: Arc::new(AskIds::start()),
             opened: false,
             draining: false,
             timer: Timer::new(),
         };
         state.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{}", state.view)));
-        for kind in changed {
+        for kind in state.missed.clone() {
             state.session.host_note(clock::now(), HostNote::Changed(kind));
         }
         if returns {
@@ -396,10 +435,18 @@ impl HostState {
     fn act_on(&mut self, event: HostEvent) {
         match event {
             HostEvent::Request(request) => self.start(request),
+            HostEvent::Listen(want) => self.open_stream(clock::now(), want),
             HostEvent::Cancelled { key } => {
                 self.requests.remove(&key);
+                self.listens.remove(&key);
             }
             HostEvent::Opened { label, revision } => self.opened(&label, revision),
+            HostEvent::Answered { ask, reply } => {
+                if let Some(waiting) = self.asked.remove(&ask) {
+                    // Who waited may have gone.
+                    let _ = waiting.send(reply);
+                }
+            }
             HostEvent::Notification { method, .. } => {
                 tracing::debug!(host = self.label(), %method, "notification without effect");
             }
@@ -419,6 +466,7 @@ impl HostState {
 
     fn start(&mut self, request: HostRequest) {
         let key = request.key;
+        let answers = self.answers(key, &request.peer);
         let report = Report { me: self.me.clone(), key, outcome: None };
         let context = Arc::clone(&self.context);
         let wants = Wants::of(&request, Some(self.id), &context.settings().call);
@@ -426,11 +474,7 @@ impl HostState {
         let work = dispatch::Request {
             method: request.method,
             params: request.params,
-            caller: Caller {
-                era: request.peer.revision.era(),
-                declared: request.peer.declared_on(),
-                ..self.caller.clone()
-            },
+            caller: Caller { era: request.peer.revision.era(), answers, ..self.caller.clone() },
             progress: sender,
             repeats: Arc::clone(&self.repeats),
             listed: Arc::clone(&self.listed),
@@ -442,6 +486,16 @@ impl HostState {
             Some(notes) => spawn_guarded(Box::pin(run_with_progress(context, work, report, notes))),
         };
         self.requests.insert(key, guard);
+    }
+
+    /// Whom the request may ask. What a legacy host declared is looked at once: its handshake said it.
+    fn answers(&mut self, key: CallKey, peer: &Peer) -> Answers {
+        if peer.revision.is_modern() {
+            return Answers::Inline { declared: peer.declared_on() };
+        }
+        let declared = self.declared.get_or_insert_with(|| peer.declared_on()).clone();
+        let (asks, limit) = (Arc::clone(&self.asks), self.context.settings().call.total);
+        Answers::Line { line: HostLine::new(self.me.clone(), key, asks, limit), declared }
     }
 
     /// A host that does not read is told of an update when it does; log messages it has missed.

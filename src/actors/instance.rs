@@ -10,6 +10,7 @@ pub mod connect;
 mod http;
 pub mod keeper;
 mod noise;
+mod questions;
 mod reader;
 mod remote;
 mod sink;
@@ -18,7 +19,7 @@ mod state;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,9 +28,10 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use self::connect::{Connect, Reached};
 use self::keeper::Alive;
-pub use self::sink::Sink;
+pub use self::sink::{CallNews, NewsQueue, Sink, Told};
 use self::spec::{NotStarted, Surroundings};
 use self::state::InstanceState;
+use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::era_cache::EraCacheHandle;
 use super::events::EventsHandle;
@@ -38,6 +40,7 @@ use super::pool::directory::{RouteKey, Routes};
 use super::subs::Subs;
 use crate::protocol::era_record::EraRecord;
 use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::questions::Reply;
 use crate::protocol::session::upstream::{Call, ExchangeNews, ListKind};
 use crate::settings::{ServerDef, Settings};
 use crate::transport::clock;
@@ -73,6 +76,9 @@ pub struct Shop {
     pub catalog: CatalogHandle,
     /// Who listens to what.
     pub subs: Subs,
+    /// Where questions go that belong to no call; set once, for the broker heeds settings, whose
+    /// keeper knows the upstreams. While there is none, nobody can be asked.
+    pub broker: Arc<OnceLock<BrokerHandle>>,
     /// Processes that are not surely gone, and HTTP sessions that are being ended.
     pub alive: Alive,
     /// Roots of trust and proxies.
@@ -154,6 +160,15 @@ pub enum Fault {
     Everybodys,
 }
 
+/// What is said to a question. It may be secret, and is not shown.
+pub struct Said(pub Reply);
+
+impl fmt::Debug for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_ok() { "Said(a result)" } else { "Said(an error)" })
+    }
+}
+
 /// What an instance hears.
 #[derive(Debug)]
 pub enum InstanceMsg {
@@ -166,6 +181,13 @@ pub enum InstanceMsg {
     Cancel {
         /// The call's request id.
         id: u64,
+    },
+    /// A question of the upstream is answered.
+    Reply {
+        /// Which.
+        number: u64,
+        /// With what.
+        said: Said,
     },
     /// The start task is through.
     Started {
@@ -289,6 +311,7 @@ impl Actor for Instance {
             InstanceMsg::Cancel { id } => state.with_session(|session| {
                 session.cancel(now, id, "the caller gave up");
             }),
+            InstanceMsg::Reply { number, said: Said(reply) } => state.reply(now, number, reply),
             InstanceMsg::Started { outcome } => state.started(now, outcome),
             InstanceMsg::ReadList { kind, reply } => state.read_again(now, kind, reply),
             InstanceMsg::Watch => {

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! Root
-//! ├─ EraCache, Catalog, SettingsKeeper        permanent; a crash restarts that one
+//! ├─ EraCache, Catalog, SettingsKeeper, Broker permanent; a crash restarts that one
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)
+//! ├─ Listens ── Listen per stream of a host   temporary, never restarted
 //! └─ Hosts ── Host per connection             temporary, never restarted
 //! ```
 //!
@@ -46,5 +47,11 @@ pub mod era_cache;
 pub mod catalog;
 
 pub mod subs;
+
+pub mod broker;
+
+pub mod listens;
+
+pub mod listen;
 
 pub mod control;

@@ -5,6 +5,7 @@
 //! Never on the path of a call: callers go through [`UpstreamsHandle::call`], which finds a route
 //! in the directory and asks a pool only where there is none.
 
+mod answers;
 mod lists;
 mod subscribe;
 mod supervisor;
@@ -17,21 +18,24 @@ use std::time::Duration;
 use ractor::{Actor, ActorCell, RpcReplyPort, SpawnErr};
 use tokio::sync::{oneshot, watch};
 
+pub use self::answers::Answers;
 use self::lists::{list_again, list_all, list_one};
 use self::supervisor::{Upstreams, UpstreamsMsg};
+use super::broker::BrokerHandle;
 use super::catalog::Listing;
 use super::instance::Shop;
 use super::pool::directory::{Directory, ScopeKey, Server};
+use super::pool::ongoing::Called;
 pub use super::pool::status::{InstanceStatus, PoolStatus, ProtocolStatus};
 use super::pool::{InstanceLog, PoolMsg, caller};
-use super::subs::{Said, Subs};
+use super::subs::{ListenerId, Said, Subs};
 use super::support::ask::AskError;
 use super::support::progress::ProgressSender;
 use super::support::slot::Slot;
 use super::support::task;
 use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::revision::Era;
-use crate::protocol::session::upstream::ListKind;
+use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::protocol::session::{Answer, Limit};
 use crate::settings::{ExposeMode, ServerDef, Settings};
 
@@ -51,9 +55,8 @@ pub struct Caller {
     /// How this caller reached mcpx; decides the lane of a server that follows (U-19). Modern for
     /// everything that is no host's request: the command line, `/v1`, mcpx itself (P-18).
     pub era: Era,
-    /// What a modern host declared on this request that is declared on to a modern upstream (U-35),
-    /// `{}` where that is nothing. `None` for everybody who cannot be answered with questions.
-    pub declared: Option<RawJson>,
+    /// Whom this request's upstream may ask.
+    pub answers: Answers,
 }
 
 /// One call on an upstream, in newest shape.
@@ -71,6 +74,8 @@ pub struct CallWant {
     pub progress: Option<ProgressSender>,
     /// Marked read-only or idempotent: may be sent once more although it was written (F23, U-56).
     pub repeatable: bool,
+    /// That it may be answered by a task (U-57).
+    pub task: Option<TaskWant>,
 }
 
 /// Why a call was never made; nothing reached an upstream.
@@ -198,14 +203,29 @@ impl UpstreamsHandle {
         Ok(actor.get_cell())
     }
 
-    /// Makes one call and waits for its one outcome. Dropping the future cancels the call: the
-    /// permit is freed and the upstream told (F36).
+    /// Makes one call and waits for its one outcome, or until its upstream wants something first.
+    /// Dropping the future, or what is not over, cancels the call: the permit is freed and the
+    /// upstream told (F36).
     ///
     /// A call whose connection ended before any byte of it was written is sent again on another
     /// instance, at most `call.resend_limit` times; one that was written is not, unless `repeatable`
     /// (then once, U-56).
-    pub async fn call(&self, want: CallWant) -> Result<Answer, Refused> {
+    pub async fn call(&self, want: CallWant) -> Result<Called, Refused> {
         caller::call(&self.shared, want).await
+    }
+
+    /// The same for a caller who can be asked nothing.
+    pub async fn call_unattended(&self, want: CallWant) -> Result<Answer, Refused> {
+        match self.call(want).await? {
+            Called::Done(answer) => Ok(answer),
+            open @ Called::Open(_) => Box::pin(open.unattended()).await,
+        }
+    }
+
+    /// Where questions go from now on that belong to no call.
+    pub fn use_broker(&self, broker: BrokerHandle) {
+        // There is one in a daemon's life.
+        let _ = self.shared.shop.broker.set(broker);
     }
 
     /// Who listens to what.
@@ -213,17 +233,18 @@ impl UpstreamsHandle {
         &self.shared.shop.subs
     }
 
-    /// Subscribes the caller's host to a resource of a server, which it knows as `shown`, and waits
-    /// until the server, started where that is needed, has agreed or refused. Dropping the future
-    /// takes it back.
+    /// Subscribes a host or stream of the caller's to a resource of a server, which it knows as
+    /// `shown`, and waits until the server, started where that is needed, has agreed or refused.
+    /// Dropping the future takes it back.
     pub async fn subscribe(
         &self,
+        listener: Option<ListenerId>,
         caller: &Caller,
         server: &str,
         uri: &str,
         shown: &str,
     ) -> Result<Said, Refused> {
-        subscribe::subscribe(&self.shared, caller, server, uri, shown).await
+        subscribe::subscribe(&self.shared, listener, caller, server, uri, shown).await
     }
 
     /// Puts other settings in force. Only servers whose definition differs are replaced: calls in

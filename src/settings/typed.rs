@@ -1,5 +1,8 @@
 //! Settings as the rest of the program receives them: one narrow struct for each need.
 
+mod listen;
+mod tasks;
+
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,6 +11,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::listen::ListenSettings;
+pub use self::tasks::TaskSettings;
 use super::layers::Resolved;
 use super::servers::{ExposeMode, ServerDef, preference_of_word};
 use super::value::{Secret, Value};
@@ -24,12 +29,18 @@ pub struct Settings {
     pub link: LinkSettings,
     /// Host connections.
     pub host: HostSettings,
+    /// Streams of `subscriptions/listen`.
+    pub listen: ListenSettings,
     /// Hosts over HTTP.
     pub http: HttpSettings,
     /// Hosts over HTTP: sessions and streams.
     pub sessions: SessionSettings,
     /// Calls.
     pub call: CallSettings,
+    /// Questions.
+    pub elicit: ElicitSettings,
+    /// Tasks.
+    pub tasks: TaskSettings,
     /// Openings and lists.
     pub upstream: UpstreamSettings,
     /// Remote servers.
@@ -80,6 +91,17 @@ pub struct HostSettings {
     pub log_rate: usize,
     /// `host.drain`: how long hosts' requests may go on when the daemon stops.
     pub drain: Duration,
+}
+
+/// Questions to hosts and people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ElicitSettings {
+    /// `elicit.hold`: how long a question is kept although nobody listens.
+    pub hold: Duration,
+    /// `elicit.timeout`: how long an answer is waited for.
+    pub timeout: Duration,
+    /// `elicit.max_open`: questions that wait for a person at once.
+    pub max_open: usize,
 }
 
 /// Hosts over HTTP: the listener.
@@ -147,6 +169,8 @@ pub struct CallSettings {
     pub log_queue: usize,
     /// `call.repeat_memory`: failing calls of one host remembered to tell the third identical one.
     pub repeat_memory: usize,
+    /// `call.handle_after`: a call that outlasts it is handed back as a handle; zero never.
+    pub handle_after: Duration,
 }
 
 /// Openings and lists.
@@ -356,9 +380,12 @@ impl Settings {
             servers: Vec::new(),
             link: v.link(),
             host: v.host(),
+            listen: v.listen(),
             http: v.http(),
             sessions: v.sessions(),
             call: v.call(),
+            elicit: v.elicit(),
+            tasks: TaskSettings::of(v),
             upstream: v.upstream(),
             remote: v.remote(),
             pool: v.pool(),
@@ -451,6 +478,14 @@ impl Values<'_> {
         }
     }
 
+    fn elicit(&self) -> ElicitSettings {
+        ElicitSettings {
+            hold: self.time("elicit.hold"),
+            timeout: self.time("elicit.timeout"),
+            max_open: self.count("elicit.max_open"),
+        }
+    }
+
     #[expect(clippy::panic, reason = "a test reads every setting by its type; see above")]
     fn text(&self, key: &'static str) -> Arc<str> {
         match self.value(key) {
@@ -520,6 +555,7 @@ impl Values<'_> {
             progress_queue: self.count("call.progress_queue"),
             log_queue: self.count("call.log_queue"),
             repeat_memory: self.count("call.repeat_memory"),
+            handle_after: self.time("call.handle_after"),
         }
     }
 
@@ -661,5 +697,7 @@ mod tests {
         assert!(settings.daemon.control_connections > settings.host.max_connections);
         let ladder = settings.process.drain + settings.process.term;
         assert!(settings.daemon.stop > settings.host.drain + ladder);
+        assert!(settings.tasks.ttl > settings.call.total);
+        assert!(settings.tasks.max_ttl > settings.tasks.ttl);
     }
 }

@@ -48,14 +48,14 @@ async fn f23_a_written_call_is_repeated_only_where_it_may_be() {
 
     let mut hinted = want("led", "ledger_die_ro", json!({"text": "x"}));
     hinted.repeatable = true;
-    let answer = stage.upstreams.call(hinted).await.unwrap();
+    let answer = stage.upstreams.call_unattended(hinted).await.unwrap();
     assert_eq!(text(&answer), "done at last");
     assert_eq!(fake.ledger("effect ledger_die_ro").len(), 2);
 
     // Once, not as often as it takes.
     let mut hinted = want("led", "ledger_die_idem", json!({"text": "x", "times": 9}));
     hinted.repeatable = true;
-    let answer = stage.upstreams.call(hinted).await.unwrap();
+    let answer = stage.upstreams.call_unattended(hinted).await.unwrap();
     assert!(matches!(answer, Answer::Lost { written: true, .. }), "{answer:?}");
     assert_eq!(fake.ledger("effect ledger_die_idem").len(), 2);
     stage.end().await;
@@ -70,7 +70,7 @@ async fn f23_an_unwritten_call_is_sent_again() {
     let pid = text(&stage.call("stuck", "pid", json!({})).await.unwrap());
     let call = |tool: &'static str, args: Value| {
         let upstreams = stage.upstreams.clone();
-        tokio::spawn(async move { upstreams.call(want("stuck", tool, args)).await })
+        tokio::spawn(async move { upstreams.call_unattended(want("stuck", tool, args)).await })
     };
     // It stops itself; the pipe fills with one large call, and what comes behind waits unwritten.
     let stopped = call("stop_self", json!({}));
@@ -103,7 +103,9 @@ async fn f36_dropping_a_call_cancels_it_and_no_other() {
 
     let upstreams = stage.upstreams.clone();
     let hanging =
-        tokio::spawn(async move { upstreams.call(want("slow", "hang", json!({}))).await });
+        tokio::spawn(
+            async move { upstreams.call_unattended(want("slow", "hang", json!({}))).await },
+        );
     eventually!(SOON, stage.status("slow").await.instances[0].in_flight == 1);
     let other = stage.call("slow", "echo", json!({"text": "b"})).await.unwrap();
     assert_eq!(text(&other), "b");
@@ -138,7 +140,7 @@ async fn a_full_queue_refuses_by_name() {
     let upstreams = Arc::new(stage.upstreams.clone());
     let call = |tool: &'static str| {
         let upstreams = Arc::clone(&upstreams);
-        tokio::spawn(async move { upstreams.call(want("one", tool, json!({}))).await })
+        tokio::spawn(async move { upstreams.call_unattended(want("one", tool, json!({}))).await })
     };
     let hanging = call("hang");
     eventually!(SOON, stage.status("one").await.instances[0].in_flight == 1);
@@ -169,7 +171,9 @@ async fn p12_calls_of_a_killed_process_fail_at_once() {
     let calls: Vec<_> = (0..50)
         .map(|_| {
             let upstreams = stage.upstreams.clone();
-            tokio::spawn(async move { upstreams.call(want("killed", "hang", json!({}))).await })
+            tokio::spawn(async move {
+                upstreams.call_unattended(want("killed", "hang", json!({}))).await
+            })
         })
         .collect();
     eventually!(SOON, stage.status("killed").await.instances[0].in_flight == 50);

@@ -29,7 +29,7 @@ async fn stage(memory: &Arc<Memory>, scope: Scope, change: impl FnOnce(&mut Sett
 async fn call(stage: &Stage, caller: Caller) -> Result<Answer, Refused> {
     let mut want = want("mem", "echo", json!({}));
     want.caller = caller;
-    stage.upstreams.call(want).await
+    stage.upstreams.call_unattended(want).await
 }
 
 /// P-14: a project whose instance cannot live is parked, and no other project notices; status names
@@ -106,7 +106,7 @@ async fn f29_callers_wait_for_the_one_try() {
             want.caller = host(number, "/");
             tokio::spawn(async move {
                 tokio::time::sleep(SECOND * u32::try_from(number).unwrap()).await;
-                upstreams.call(want).await
+                upstreams.call_unattended(want).await
             })
         })
         .collect();

@@ -24,7 +24,7 @@ fn legacy(caller: Caller) -> Caller {
 async fn pid(stage: &Stage, server: &str, caller: Caller) -> String {
     let mut want = want(server, "pid", json!({}));
     want.caller = caller;
-    text(&stage.upstreams.call(want).await.unwrap())
+    text(&stage.upstreams.call_unattended(want).await.unwrap())
 }
 
 /// A stage with one fake, which follows.
@@ -101,7 +101,7 @@ async fn p04_a_legacy_server_runs_once() {
     let (mut stage, fake) = following("--era legacy --start-delay 200", |_| {}).await;
     let (upstreams, mut wanted) = (stage.upstreams.clone(), want("up", "pid", json!({})));
     wanted.caller = nobody();
-    let modern = tokio::spawn(async move { upstreams.call(wanted).await });
+    let modern = tokio::spawn(async move { upstreams.call_unattended(wanted).await });
     eventually!(SOON, !stage.status("up").await.instances.is_empty());
     let old = pid(&stage, "up", legacy(nobody())).await;
     assert_eq!(old, text(&modern.await.unwrap().unwrap()));
@@ -154,7 +154,7 @@ async fn p05_a_server_that_is_down_refuses_nothing() {
     let (stage, fake) = following("--era dual --exit-first 3 --exit 1", |_| {}).await;
     let mut wanted = want("up", "pid", json!({}));
     wanted.caller = legacy(nobody());
-    let failed = stage.upstreams.call(wanted).await.unwrap_err();
+    let failed = stage.upstreams.call_unattended(wanted).await.unwrap_err();
     assert!(failed.text.contains("could not be started"), "{}", failed.text);
     // The shared lane is started twice, since its server may have ended on the probe (F25).
     assert_eq!(fake.starts(), 3);
@@ -182,7 +182,7 @@ async fn p03_stuck_legacy_calls_hold_up_nobody() {
     let hang = || {
         let (upstreams, mut want) = (stage.upstreams.clone(), want("up", "hang", json!({})));
         want.caller = legacy(nobody());
-        tokio::spawn(async move { upstreams.call(want).await })
+        tokio::spawn(async move { upstreams.call_unattended(want).await })
     };
     let mut stuck = Vec::new();
     for instances in 1..=2 {
@@ -197,7 +197,7 @@ async fn p03_stuck_legacy_calls_hold_up_nobody() {
     eventually!(SOON, stage.status("up").await.waiting == 1);
     let mut refused = want("up", "pid", json!({}));
     refused.caller = legacy(nobody());
-    let refused = stage.upstreams.call(refused).await.unwrap_err();
+    let refused = stage.upstreams.call_unattended(refused).await.unwrap_err();
     assert!(refused.text.contains("pool.queue"), "{}", refused.text);
     for _ in 0..3 {
         pid(&stage, "up", nobody()).await;
@@ -219,7 +219,7 @@ async fn p03_the_lanes_fail_apart() {
     let modern = pid(&stage, "up", nobody()).await;
     let mut die = want("up", "die", json!({}));
     die.caller = legacy(nobody());
-    let died = stage.upstreams.call(die).await.unwrap();
+    let died = stage.upstreams.call_unattended(die).await.unwrap();
     assert!(matches!(died, Answer::Lost { .. }), "{died:?}");
     let again = pid(&stage, "up", legacy(nobody())).await;
     assert_ne!(again, modern);

@@ -113,14 +113,13 @@ async fn calls_hear_that_the_daemon_stops() {
     let memory = Memory::new(Script { opens_after: SECOND * 20, ..Script::default() });
     let stage = stage(&memory, Scope::Global).await;
     let upstreams = stage.upstreams.clone();
-    let early =
-        tokio::spawn(
-            async move { upstreams.call(crate::stage::want("mem", "echo", json!({}))).await },
-        );
+    let early = tokio::spawn(async move {
+        upstreams.call_unattended(crate::stage::want("mem", "echo", json!({}))).await
+    });
     tokio::time::sleep(SECOND).await;
     let upstreams = stage.upstreams.clone();
     stage.end().await;
-    let late = upstreams.call(crate::stage::want("mem", "echo", json!({}))).await;
+    let late = upstreams.call_unattended(crate::stage::want("mem", "echo", json!({}))).await;
     for refused in [early.await.unwrap(), late] {
         let refused = refused.unwrap_err();
         assert!(refused.text.contains("daemon is stopping"), "{}", refused.text);

@@ -20,7 +20,7 @@ async fn f33_twenty_callers_start_one_process() {
         .map(|number| {
             let upstreams = stage.upstreams.clone();
             let want = want("one", "echo", json!({"text": number.to_string()}));
-            tokio::spawn(async move { upstreams.call(want).await })
+            tokio::spawn(async move { upstreams.call_unattended(want).await })
         })
         .collect();
     for (number, call) in calls.into_iter().enumerate() {
@@ -54,7 +54,10 @@ async fn f33_a_server_replaced_while_it_starts_leaves_nothing() {
     let old = stage.fake("swap", "--initialize-delay 60000 --probe silent");
     stage.serve(vec![stage.def(&old)]).await;
     let upstreams = stage.upstreams.clone();
-    let call = tokio::spawn(async move { upstreams.call(want("swap", "pid", json!({}))).await });
+    let call =
+        tokio::spawn(
+            async move { upstreams.call_unattended(want("swap", "pid", json!({}))).await },
+        );
     eventually!(SOON, old.starts() == 1);
     let new = stage.fake("swap", "--instructions new");
     stage.serve(vec![stage.def(&new)]).await;
@@ -75,7 +78,7 @@ async fn a_replaced_server_finishes_its_calls() {
     let old_pid = text(&stage.call("swap", "pid", json!({})).await.unwrap());
     let upstreams = stage.upstreams.clone();
     let slow = want("swap", "slow", json!({"ms": 400, "steps": 2}));
-    let slow = tokio::spawn(async move { upstreams.call(slow).await });
+    let slow = tokio::spawn(async move { upstreams.call_unattended(slow).await });
     eventually!(SOON, old.transcript().with_method("tools/call").len() == 2);
 
     let new = stage.fake("swap", "--instructions new");
@@ -113,7 +116,7 @@ async fn p01_scopes_say_who_shares() {
         for caller in &callers {
             let mut want = want(name, "pid", json!({}));
             want.caller = caller.clone();
-            pids.push(text(&stage.upstreams.call(want).await.unwrap()));
+            pids.push(text(&stage.upstreams.call_unattended(want).await.unwrap()));
         }
         let firsts: Vec<_> =
             pids.iter().map(|pid| pids.iter().position(|other| other == pid).unwrap()).collect();
@@ -126,7 +129,7 @@ async fn p01_scopes_say_who_shares() {
     // F34: the folder is that of the caller's project.
     let mut in_tmp = want("proj", "cwd", json!({}));
     in_tmp.caller = host(3, "/tmp");
-    assert_eq!(text(&stage.upstreams.call(in_tmp).await.unwrap()), "/tmp");
+    assert_eq!(text(&stage.upstreams.call_unattended(in_tmp).await.unwrap()), "/tmp");
 
     stage.upstreams.session_ended(mcpx::actors::upstreams::HostId(2));
     eventually!(SOON, stage.status("sess").await.instances.len() == 2);
@@ -162,7 +165,7 @@ async fn p02_a_crowd_starts_up_to_max_instances() {
         .map(|_| {
             let upstreams = stage.upstreams.clone();
             let want = want("many", "sleep", json!({"ms": 150}));
-            tokio::spawn(async move { upstreams.call(want).await })
+            tokio::spawn(async move { upstreams.call_unattended(want).await })
         })
         .collect();
     for call in calls {
@@ -209,7 +212,7 @@ async fn p17_instances_share_one_probe() {
     for number in 1..=3 {
         let mut want = want("era", "echo", json!({"text": "x"}));
         want.caller = host(number, "/");
-        stage.upstreams.call(want).await.unwrap();
+        stage.upstreams.call_unattended(want).await.unwrap();
     }
     assert_eq!(fake.transcript().with_method("server/discover").len(), 1);
     assert_eq!(fake.transcript().with_method("initialize").len(), 3);

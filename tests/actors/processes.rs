@@ -187,7 +187,7 @@ async fn a_blocking_server_with_large_calls_never_hangs() {
         .map(|_| {
             let upstreams = stage.upstreams.clone();
             let want = want("serial", "echo", json!({"text": large}));
-            tokio::spawn(async move { upstreams.call(want).await })
+            tokio::spawn(async move { upstreams.call_unattended(want).await })
         })
         .collect();
     for call in calls {
@@ -222,11 +222,11 @@ async fn cycles_of_crashes_leave_nothing() {
         for (name, _) in scopes {
             let mut crash = want(name, "die", json!({}));
             crash.caller = host(round, "/");
-            let lost = stage.upstreams.call(crash).await.unwrap();
+            let lost = stage.upstreams.call_unattended(crash).await.unwrap();
             assert!(matches!(lost, Answer::Lost { written: true, .. }), "{lost:?}");
             let mut echo = want(name, "echo", json!({"text": "x"}));
             echo.caller = host(round, "/");
-            let answer = stage.upstreams.call(echo).await;
+            let answer = stage.upstreams.call_unattended(echo).await;
             assert_eq!(text(&answer.unwrap()), "x");
         }
         stage.upstreams.session_ended(HostId(round));

@@ -13,7 +13,9 @@ use mcpx::actors::instance::Shop;
 use mcpx::actors::instance::connect::{Children, Connect};
 use mcpx::actors::instance::keeper::Alive;
 use mcpx::actors::instance::spec::{Looking, Surroundings};
-use mcpx::actors::upstreams::{CallWant, Caller, HostId, PoolStatus, Refused, UpstreamsHandle};
+use mcpx::actors::upstreams::{
+    Answers, CallWant, Caller, HostId, PoolStatus, Refused, UpstreamsHandle,
+};
 use mcpx::protocol::jsonrpc::{Method, RawJson};
 use mcpx::protocol::revision::Era;
 use mcpx::protocol::session::Answer;
@@ -140,6 +142,7 @@ impl Stage {
             eras: eras.clone(),
             catalog: catalog.clone(),
             subs: mcpx::actors::subs::Subs::default(),
+            broker: Arc::default(),
             alive: Alive::default(),
             net: Net::new(NetSpec::default()),
         };
@@ -176,7 +179,7 @@ impl Stage {
 
     /// Calls a tool for a caller without session and project.
     pub async fn call(&self, server: &str, tool: &str, args: Value) -> Result<Answer, Refused> {
-        self.upstreams.call(want(server, tool, args)).await
+        self.upstreams.call_unattended(want(server, tool, args)).await
     }
 
     /// The status of one server.
@@ -224,7 +227,13 @@ pub fn bare(name: &str) -> ServerDef {
 
 /// Somebody without session and project.
 pub fn nobody() -> Caller {
-    Caller { host: None, project: None, label: "test".into(), era: Era::Modern, declared: None }
+    Caller {
+        host: None,
+        project: None,
+        label: "test".into(),
+        era: Era::Modern,
+        answers: Answers::Nobody,
+    }
 }
 
 /// A host session in a project folder.
@@ -235,7 +244,7 @@ pub fn host(number: u64, project: &str) -> Caller {
         project: Some(project),
         label: "test".into(),
         era: Era::Modern,
-        declared: None,
+        answers: Answers::Nobody,
     }
 }
 
@@ -248,6 +257,7 @@ pub fn want(server: &str, tool: &str, args: Value) -> CallWant {
         params: RawJson::write(&json!({"name": tool, "arguments": args})),
         progress: None,
         repeatable: false,
+        task: None,
     }
 }
 

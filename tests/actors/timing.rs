@@ -162,7 +162,8 @@ async fn limits_of_a_start_name_themselves() {
     stage.settings.pool.queue_timeout = SECOND * 3;
     stage.serve(vec![]).await;
     stage.serve(vec![bare("mem")]).await;
-    let refused = stage.upstreams.call(want("mem", "echo", json!({}))).await.unwrap_err();
+    let refused =
+        stage.upstreams.call_unattended(want("mem", "echo", json!({}))).await.unwrap_err();
     assert_eq!(refused.reason, Reason::Timeout);
     assert_eq!(refused.limit.unwrap().setting, "pool.queue_timeout");
     stage.end().await;

@@ -6,6 +6,7 @@
 mod arguments;
 mod call_tool;
 mod completion;
+mod confirm;
 mod core_tools;
 mod excerpt;
 mod listed;
@@ -19,6 +20,7 @@ mod read_tool;
 mod repeats;
 mod resources;
 mod resources_tool;
+mod rounds;
 mod status;
 mod subscriptions;
 mod tools;
@@ -27,6 +29,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
+use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::events::EventsHandle;
 use super::settings::SettingsHandle;
@@ -39,10 +42,12 @@ use crate::settings::Settings;
 
 pub(crate) use core_tools::instructions;
 pub(crate) use listed::{Listed, Views};
-pub(crate) use outcome::{Told, answer_outcome};
+pub(crate) use outcome::Told;
 pub(crate) use prompts::get_from as get_prompt;
 pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
+pub(crate) use rounds::{Subject, call as call_upstream};
+pub(crate) use subscriptions::subscribe;
 pub(crate) use tools::{own_names, shows_core, visible_views};
 
 /// The handles that a request may use. One for the whole daemon.
@@ -56,8 +61,12 @@ pub struct Context {
     pub events: EventsHandle,
     /// What is in force.
     pub settings: SettingsHandle,
+    /// Questions that no host can be asked.
+    pub broker: BrokerHandle,
     /// Who this daemon is and since when, for status pages.
     pub identity: Arc<super::control::Identity>,
+    /// Listen streams towards hosts.
+    pub listens: super::listens::ListensHandle,
     /// The host connections.
     pub hosts: super::hosts::HostsHandle,
     /// Where hosts come in over HTTP.
@@ -105,7 +114,7 @@ pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
         }
         "prompts/list" => Box::pin(offers::list(context, &request, ListKind::Prompts)).await,
         "resources/read" => Box::pin(resources::read(context, request)).await,
-        "resources/subscribe" => Box::pin(subscriptions::subscribe(context, &request)).await,
+        "resources/subscribe" => Box::pin(subscriptions::subscribe_host(context, &request)).await,
         "resources/unsubscribe" => subscriptions::unsubscribe(context, &request),
         "prompts/get" => Box::pin(prompts::get(context, request)).await,
         "completion/complete" => Box::pin(completion::complete(context, request)).await,

@@ -7,8 +7,9 @@ use ractor::ActorRef;
 use tokio::sync::oneshot;
 
 use super::directory::{Lane, Lease, Route, RouteKey, ScopeKey, Server};
+use super::ongoing::{AskedCall, Called, Ongoing};
 use super::{PoolHandle, RouteAnswer};
-use crate::actors::instance::{InstanceMsg, Sink};
+use crate::actors::instance::{InstanceMsg, Sink, Told};
 use crate::actors::support::ask::ask;
 use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{CallWant, Caller, Reason, Refused, Shared};
@@ -19,7 +20,7 @@ use crate::settings::Settings;
 use crate::settings::typed::PoolSettings;
 
 /// See [`crate::actors::upstreams::UpstreamsHandle::call`].
-pub async fn call(shared: &Shared, want: CallWant) -> Result<Answer, Refused> {
+pub async fn call(shared: &Shared, want: CallWant) -> Result<Called, Refused> {
     let settings = shared.settings();
     let mut unwritten = 0;
     let mut repeated = false;
@@ -36,14 +37,18 @@ pub async fn call(shared: &Shared, want: CallWant) -> Result<Answer, Refused> {
             Lane::Shared
         };
         let key = RouteKey { scope: scope_key, lane };
-        let _scope = CallScope::of(&server, &key);
+        let mut scope = CallScope::of(&server, &key);
         let leased = match server.routes.find(&key).and_then(|route| leased_now(&route)) {
             Some(leased) => Some(leased),
             // Boxed: waiting is rare, and a call's task need not have room for it.
             None => Box::pin(find_route(&server, &key, &want, &settings.pool)).await?,
         };
         let answer = match leased {
-            Some((id, lease)) => send(id, lease, &server, &want, &settings).await,
+            Some(leased) => match send(leased, &mut scope, &server, &want, &settings).await {
+                Called::Done(answer) => answer,
+                // A server that has asked has begun: it is not called again for this.
+                open @ Called::Open(_) => return Ok(open),
+            },
             // The server was replaced meanwhile: the directory knows the new generation.
             None => Answer::Lost { written: false, why: "it was replaced".to_owned() },
         };
@@ -56,7 +61,7 @@ pub async fn call(shared: &Shared, want: CallWant) -> Result<Answer, Refused> {
                 unwritten += 1;
             }
             Answer::Lost { written: true, .. } if want.repeatable && !repeated => repeated = true,
-            other => return Ok(other),
+            other => return Ok(Called::Done(other)),
         }
     }
 }
@@ -160,14 +165,14 @@ async fn wait_for_route(
     }
 }
 
-/// Hands the call to the instance and waits for its outcome.
+/// Hands the call to the instance and waits for its outcome, or until its server asks.
 async fn send(
-    id: u64,
-    lease: Lease,
+    (id, lease): Leased,
+    scope: &mut Option<CallScope>,
     server: &Server,
     want: &CallWant,
     settings: &Settings,
-) -> Answer {
+) -> Called {
     let (reply, outcome) = oneshot::channel();
     let heard = want.progress.clone().map(|notes| (notes, Arc::clone(&server.def)));
     let call = Call {
@@ -176,28 +181,49 @@ async fn send(
         params: want.params.clone(),
         wants_progress: want.progress.as_ref().is_some_and(ProgressSender::wants_progress),
         log: want.progress.as_ref().and_then(ProgressSender::log_want),
-        declared: want.caller.declared.clone(),
+        host: want.caller.host.map(|host| host.0),
+        declared: want.caller.answers.declared().cloned(),
+        task: want.task,
         limits: CallLimits { idle: settings.call.idle, total: settings.call.total },
         sink: Sink::new(reply, heard),
     };
     let mut guard = InFlight { id, actor: lease.actor().clone(), done: false };
     // A dead instance gives the call back, and its sink says that it was not written.
     let _ = guard.actor.cast(InstanceMsg::Call { call });
-    let answer = outcome.await.unwrap_or_else(|_| Answer::Lost {
-        written: true,
-        why: "the part of mcpx that held the call ended".to_owned(),
-    });
-    guard.done = true;
+    let answer = match outcome.await {
+        Ok(Told::Done(answer)) => answer,
+        Ok(Told::Asks(news)) => {
+            let asked = AskedCall::new(news, guard, lease, scope.take());
+            return Called::Open(Box::new(Ongoing::Asked(asked)));
+        }
+        Err(_) => Answer::Lost {
+            written: true,
+            why: "the part of mcpx that held the call ended".to_owned(),
+        },
+    };
+    guard.done();
     drop(lease);
-    answer
+    Called::Done(answer)
 }
 
 /// Cancels the call if its caller's future falls before the outcome (F36).
 #[derive(Debug)]
-struct InFlight {
+pub(super) struct InFlight {
     id: u64,
     actor: ActorRef<InstanceMsg>,
     done: bool,
+}
+
+impl InFlight {
+    /// The instance.
+    pub(super) const fn actor(&self) -> &ActorRef<InstanceMsg> {
+        &self.actor
+    }
+
+    /// The outcome is there.
+    pub(super) const fn done(&mut self) {
+        self.done = true;
+    }
 }
 
 impl Drop for InFlight {

@@ -10,6 +10,7 @@ pub mod directory;
 mod faults;
 mod lanes;
 mod member;
+pub mod ongoing;
 mod operate;
 pub mod plan;
 mod report;

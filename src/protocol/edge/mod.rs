@@ -10,6 +10,7 @@
 
 pub mod keys;
 pub mod methods;
+pub mod questions;
 
 mod content;
 mod errors;
@@ -17,6 +18,7 @@ mod fields;
 pub mod lifecycle;
 mod requests;
 mod results;
+pub mod tasks;
 
 use super::jsonrpc::{Method, RawJson, RpcError};
 use super::revision::Revision;

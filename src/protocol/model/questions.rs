@@ -1,7 +1,10 @@
-//! Multi-round-trip requests, in newest shape: a server answers with questions, and the host asks again
-//! with the answers (2026-07-28, basic/patterns/mrtr). What is asked and answered is never opened here.
+//! Questions of servers, in newest shape: what is asked, what is said to it, and the multi-round-trip
+//! form of both (2026-07-28, basic/patterns/mrtr), in which a server answers with questions and the
+//! host asks again with the answers. What is asked and answered stays text.
 
-use crate::protocol::jsonrpc::{Object, RawJson, scan};
+use serde_json::json;
+
+use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError, scan};
 
 /// A method that a server may ask, and what a host declares that can answer it.
 const QUESTIONS: [(&str, &str); 3] = [
@@ -10,8 +13,182 @@ const QUESTIONS: [(&str, &str); 3] = [
     ("roots/list", "roots"),
 ];
 
-/// The parameters of a request that is asked again.
-const ANSWERS: [&str; 2] = ["inputResponses", "requestState"];
+/// The answers of a request that is asked again, by the keys of the questions.
+const RESPONSES: &str = "inputResponses";
+
+/// What a server wants back with the answers, untouched.
+const STATE: &str = "requestState";
+
+/// By which url questions of 2025-11-25 are named; kept beside their newest shape for hosts that know
+/// it.
+pub const ELICITATION_ID: &str = "elicitationId";
+
+/// What is said to a question: its result, or an error.
+pub type Reply = Result<RawJson, RpcError>;
+
+/// What a question asks for (E-04: what must have been declared for it).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `elicitation/create` in form mode, which is the one without a `mode`.
+    Form,
+    /// `elicitation/create` in url mode.
+    Url,
+    /// `sampling/createMessage`.
+    Sampling,
+    /// `roots/list`.
+    Roots,
+}
+
+/// One question.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    pub method: Method,
+    /// Its parameters, an object.
+    pub params: RawJson,
+}
+
+impl Question {
+    /// A question of this method; `None` where there is none of that name.
+    pub fn new(method: &str, params: Option<RawJson>) -> Option<Self> {
+        let (known, _) = QUESTIONS.iter().find(|(name, _)| *name == method)?;
+        let params = params.filter(RawJson::is_object).unwrap_or_else(RawJson::empty_object);
+        Some(Self { method: Method::known(known), params })
+    }
+
+    /// What it asks for.
+    pub fn kind(&self) -> Kind {
+        match self.method.as_str() {
+            "sampling/createMessage" => Kind::Sampling,
+            "roots/list" => Kind::Roots,
+            _ if self.params.member_str("mode").as_deref() == Some("url") => Kind::Url,
+            _ => Kind::Form,
+        }
+    }
+
+    /// Whether it is sampling in which the model is to have tools.
+    pub fn wants_tools(&self) -> bool {
+        let says = |key| self.params.member(key).is_some_and(|value| !value.is_null());
+        self.kind() == Kind::Sampling && (says("tools") || says("toolChoice"))
+    }
+}
+
+/// A result that is no outcome yet: what its server wants to know first.
+#[derive(Debug, Clone, Default)]
+pub struct Asking {
+    /// `inputRequests`, in its order: by their keys.
+    pub questions: Vec<(String, Question)>,
+    /// `requestState`, as it came.
+    pub state: Option<RawJson>,
+}
+
+impl Asking {
+    /// Reads an `input_required` result; an error says in one phrase what is wrong with it.
+    pub fn read(result: &RawJson) -> Result<Self, String> {
+        let state = result.member(STATE);
+        let Some(requests) = result.member("inputRequests") else {
+            return match state {
+                Some(state) => Ok(Self { questions: Vec::new(), state: Some(state) }),
+                None => Err("it has neither `inputRequests` nor a `requestState`".to_owned()),
+            };
+        };
+        let requests =
+            Object::read(&requests).map_err(|_| "its `inputRequests` are no object".to_owned())?;
+        let mut questions = Vec::with_capacity(requests.len());
+        for (key, request) in requests.iter() {
+            let method = request.member_str("method").unwrap_or_default();
+            let question = Question::new(&method, request.member("params")).ok_or_else(|| {
+                format!("its question `{key:.40}` is of the unknown method `{method:.40}`")
+            })?;
+            questions.push((key.to_owned(), question));
+        }
+        Ok(Self { questions, state })
+    }
+
+    /// The `input_required` result.
+    pub fn write(&self) -> RawJson {
+        let mut result = Object::new();
+        result.set("resultType", RawJson::write("input_required"));
+        if !self.questions.is_empty() {
+            let mut requests = Object::new();
+            for (key, question) in &self.questions {
+                let mut request = Object::new();
+                request.set("method", RawJson::write(question.method.as_str()));
+                request.set("params", without_id(&question.params));
+                requests.set(key.clone(), request.write());
+            }
+            result.set("inputRequests", requests.write());
+        }
+        if let Some(state) = &self.state {
+            result.set(STATE, state.clone());
+        }
+        result.write()
+    }
+}
+
+/// Questions have no ids of their own in newest shape (E-03).
+fn without_id(params: &RawJson) -> RawJson {
+    if params.member(ELICITATION_ID).is_none() {
+        return params.clone();
+    }
+    let mut object = Object::read_or_empty(Some(params));
+    object.remove(ELICITATION_ID);
+    object.write()
+}
+
+/// An `inputResponses` object.
+pub fn responses(answers: &[(String, RawJson)]) -> RawJson {
+    let mut object = Object::new();
+    for (key, answer) in answers {
+        object.set(key.clone(), answer.clone());
+    }
+    if object.is_empty() { RawJson::empty_object() } else { object.write() }
+}
+
+/// The answers that a request brings, by the keys of the questions.
+pub fn read_responses(params: &RawJson) -> Vec<(String, RawJson)> {
+    let answers = Object::read_or_empty(params.member(RESPONSES).as_ref());
+    answers.iter().map(|(key, answer)| (key.to_owned(), answer.clone())).collect()
+}
+
+/// Whether who declared these capabilities can answer `question` (E-04): an elicitation in its mode,
+/// where none named means forms; sampling with tools only with the capability of that name. What
+/// sampling includes of other servers' context is a wish that may be ignored, and needs nothing.
+pub fn can_answer(declared: &RawJson, question: &Question) -> bool {
+    let has = |capability: &RawJson, key| capability.member(key).is_some_and(|it| it.is_object());
+    let declares = |key| declared.member(key).filter(RawJson::is_object);
+    match question.kind() {
+        Kind::Form => {
+            declares("elicitation").is_some_and(|it| has(&it, "form") || !has(&it, "url"))
+        }
+        Kind::Url => declares("elicitation").is_some_and(|it| has(&it, "url")),
+        Kind::Roots => declares("roots").is_some(),
+        Kind::Sampling => {
+            declares("sampling").is_some_and(|it| !question.wants_tools() || has(&it, "tools"))
+        }
+    }
+}
+
+/// What is said to a question that nobody answers: an elicitation is cancelled, the rest fails.
+pub fn unanswered(question: &Question) -> Reply {
+    match question.kind() {
+        Kind::Form | Kind::Url => Ok(cancelled()),
+        Kind::Sampling | Kind::Roots => {
+            let text = format!("nobody could be asked for {}", question.method.as_str());
+            Err(RpcError::new(Code::InternalError, text))
+        }
+    }
+}
+
+/// What is said to an elicitation by who did not choose.
+pub fn cancelled() -> RawJson {
+    RawJson::write(&json!({ "action": "cancel" }))
+}
+
+/// What is said to an elicitation by who chose not to tell.
+pub fn declined() -> RawJson {
+    RawJson::write(&json!({ "action": "decline" }))
+}
 
 /// What a host declared that is of use to an upstream: its capabilities to answer questions, as they
 /// came (U-35). What mcpx does not carry is not declared on.
@@ -33,19 +210,20 @@ pub fn is_asking(result: &RawJson) -> bool {
     scan::member(result.as_bytes(), "resultType") == Some(br#""input_required""#)
 }
 
-/// The first method asked in `result` that a host with these capabilities has not declared.
+/// The method of the first question in `result` that a host with these capabilities cannot answer.
 pub fn undeclared(result: &RawJson, capabilities: &RawJson) -> Option<String> {
     let asked = Object::read_or_empty(result.member("inputRequests").as_ref());
-    let methods = asked.iter().map(|(_, question)| question.member_str("method"));
-    methods.map(Option::unwrap_or_default).find(|method| {
-        let known = QUESTIONS.iter().find(|(name, _)| name == method);
-        known.is_none_or(|(_, capability)| capabilities.member(capability).is_none())
+    asked.iter().find_map(|(_, asked)| {
+        let method = asked.member_str("method").unwrap_or_default();
+        let question = Question::new(&method, asked.member("params"));
+        let declared = question.is_some_and(|question| can_answer(capabilities, &question));
+        (!declared).then_some(method)
     })
 }
 
 /// Carries the answers of a request that is asked again over to the request that it stands for.
 pub fn copy_answers(from: &RawJson, to: &mut Object) {
-    for key in ANSWERS {
+    for key in [RESPONSES, STATE] {
         if let Some(value) = from.member(key) {
             to.set(key, value);
         }
@@ -85,6 +263,69 @@ mod tests {
         assert_eq!(undeclared(&raw(r#"{"requestState":"s"}"#), &raw("{}")), None);
         let odd = raw(r#"{"inputRequests":{"a":{"method":"ping"}}}"#);
         assert_eq!(undeclared(&odd, &raw(r#"{"roots":{}}"#)).as_deref(), Some("ping"));
+    }
+
+    /// E-04: an undeclared mode is asked of nobody; sampling with tools needs its own capability.
+    #[test]
+    fn e04_who_can_answer_what() {
+        let can = |declared: &str, method: &str, params: &str| {
+            can_answer(&raw(declared), &Question::new(method, Some(raw(params))).unwrap())
+        };
+        let (form, url) = (r#"{"mode":"form"}"#, r#"{"mode":"url","url":"https://x.test"}"#);
+        for (declared, forms, urls) in [
+            (r#"{"elicitation":{}}"#, true, false),
+            (r#"{"elicitation":{"form":{}}}"#, true, false),
+            (r#"{"elicitation":{"url":{}}}"#, false, true),
+            (r#"{"elicitation":{"form":{},"url":{}}}"#, true, true),
+            (r#"{"elicitation":true,"sampling":{}}"#, false, false),
+        ] {
+            assert_eq!(can(declared, "elicitation/create", "{}"), forms, "{declared}");
+            assert_eq!(can(declared, "elicitation/create", form), forms, "{declared}");
+            assert_eq!(can(declared, "elicitation/create", url), urls, "{declared}");
+        }
+        let (plain, tools) = ("{}", r#"{"tools":[]}"#);
+        assert!(can(r#"{"sampling":{}}"#, "sampling/createMessage", plain));
+        assert!(!can(r#"{"sampling":{}}"#, "sampling/createMessage", tools));
+        assert!(can(r#"{"sampling":{"tools":{}}}"#, "sampling/createMessage", tools));
+        assert!(can(r#"{"roots":{}}"#, "roots/list", plain));
+        assert!(!can(r#"{"elicitation":{}}"#, "roots/list", plain));
+        assert!(Question::new("ping", None).is_none());
+    }
+
+    #[test]
+    fn an_asking_result_is_read_and_written_as_it_came() {
+        let text = r#"{"resultType":"input_required","inputRequests":{"b":{"method":"elicitation/create","params":{"mode":"url","n":1e2}},"a":{"method":"roots/list","params":{}}},"requestState":"s\u0041\/"}"#;
+        let asking = Asking::read(&raw(text)).unwrap();
+        let kinds: Vec<_> = asking
+            .questions
+            .iter()
+            .map(|(key, question)| (key.as_str(), question.kind()))
+            .collect();
+        assert_eq!(kinds, [("b", Kind::Url), ("a", Kind::Roots)]);
+        assert_eq!(asking.write().as_str(), text);
+        let only_state = r#"{"resultType":"input_required","requestState":"s"}"#;
+        assert_eq!(Asking::read(&raw(only_state)).unwrap().write().as_str(), only_state);
+        for broken in [
+            r#"{"resultType":"input_required"}"#,
+            r#"{"inputRequests":[]}"#,
+            r#"{"inputRequests":{"k":{"method":"tools/list"}}}"#,
+            r#"{"inputRequests":{"k":1}}"#,
+        ] {
+            assert!(Asking::read(&raw(broken)).is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn responses_are_written_and_read_as_they_are() {
+        let answers = [("b".to_owned(), raw(r#"{"n":1e2}"#)), ("a".to_owned(), cancelled())];
+        let written = responses(&answers);
+        assert_eq!(written.as_str(), r#"{"b":{"n":1e2},"a":{"action":"cancel"}}"#);
+        let mut params = Object::new();
+        params.set("inputResponses", written);
+        assert_eq!(read_responses(&params.write()), answers);
+        assert_eq!(responses(&[]).as_str(), "{}");
+        assert!(read_responses(&raw("{}")).is_empty());
+        assert_eq!(declined().as_str(), r#"{"action":"decline"}"#);
     }
 
     #[test]

@@ -7,8 +7,10 @@
 
 mod batch;
 mod inbound;
+mod listen;
 mod notes;
 mod progress;
+mod questions;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,9 +19,12 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use self::batch::{BatchKey, Batches};
+use self::listen::Listening;
+pub use self::listen::{ListenNote, ListenWant, too_many};
 pub use self::notes::HostNote;
 pub use self::progress::ProgressPace;
 use self::progress::{Passage, Throttle};
+use self::questions::Asked;
 use super::{CallKey, HostRequest, LogLevel, Outcome, Peer};
 use crate::protocol::Notice;
 use crate::protocol::edge;
@@ -27,6 +32,7 @@ use crate::protocol::jsonrpc::{
     Code, Id, Incoming, Method, Notification, RawJson, Response, RpcError, parse_noting,
     salvage_cut_id,
 };
+use crate::protocol::model::questions::Reply;
 use crate::protocol::revision::Revision;
 
 /// What mcpx says of itself to hosts, and the limits of a host session.
@@ -40,6 +46,8 @@ pub struct HostConfig {
     pub instructions: String,
     /// Requests of one host in flight at most; one more is refused as `busy` (`host.max_in_flight`).
     pub max_in_flight: usize,
+    /// Listen streams that one host may have open (`listen.max_per_host`).
+    pub max_listens: usize,
     /// How fast progress of one call may go to this host; where it must wait, the last one wins
     /// (F37).
     pub progress_pace: ProgressPace,
@@ -82,7 +90,11 @@ pub enum HostOutput {
 pub enum HostEvent {
     /// A request; answer it with [`HostSession::finish`].
     Request(HostRequest),
-    /// The host no longer wants this request's answer; `finish` for it is ignored from now on (F36).
+    /// A stream of `subscriptions/listen`; to be agreed to ([`HostSession::agree`]) or refused
+    /// ([`HostSession::refuse_listen`]).
+    Listen(ListenWant),
+    /// The host no longer wants this request's answer, or this stream; what is said for it is ignored
+    /// from now on (F36).
     Cancelled {
         /// Which one.
         key: CallKey,
@@ -94,6 +106,13 @@ pub enum HostEvent {
         label: String,
         /// The revision spoken, as text, for status pages and logs.
         revision: String,
+    },
+    /// The reply to a question of [`HostSession::ask`].
+    Answered {
+        /// Which one.
+        ask: Id,
+        /// What the host said, in newest shape.
+        reply: Reply,
     },
     /// A notification that mcpx acts on above (`notifications/roots/list_changed`, …).
     Notification {
@@ -126,7 +145,12 @@ pub struct HostSession {
     stage: Stage,
     last_key: u64,
     calls: HashMap<CallKey, Open>,
+    /// Streams, which are no requests in flight.
+    listens: HashMap<CallKey, Listening>,
+    /// The requests and streams that are open.
     keys: HashMap<Id, CallKey>,
+    /// Questions to the host that have no reply yet; few.
+    asked: Vec<Asked>,
     batches: Batches,
     /// POSTs that are not answered yet, with how many of their requests are open.
     posts: HashMap<PostId, usize>,
@@ -187,7 +211,9 @@ impl HostSession {
             stage: Stage::Unknown,
             last_key: 0,
             calls: HashMap::new(),
+            listens: HashMap::new(),
             keys: HashMap::new(),
+            asked: Vec::new(),
             batches: Batches::default(),
             posts: HashMap::new(),
             outputs: VecDeque::new(),
@@ -263,13 +289,16 @@ impl HostSession {
         self.outputs.push_back(HostOutput::Notice(Notice::host(text)));
     }
 
-    /// The link ended: every open request is reported as cancelled.
+    /// The link ended: every open request and stream is reported as cancelled.
     pub fn handle_closed(&mut self, _now: Instant) {
         self.stage = Stage::Closed;
         self.keys.clear();
         self.batches.clear();
         self.held = 0;
-        let mut keys: Vec<CallKey> = self.calls.drain().map(|(key, _)| key).collect();
+        self.unask_everything();
+        let calls = self.calls.drain().map(|(key, _)| key);
+        let mut keys: Vec<CallKey> =
+            calls.chain(self.listens.drain().map(|(key, _)| key)).collect();
         keys.sort_unstable();
         for key in keys {
             self.outputs.push_back(HostOutput::Event(HostEvent::Cancelled { key }));
@@ -347,6 +376,9 @@ impl HostSession {
 
     fn forget(&mut self, key: CallKey) -> Option<Open> {
         let open = self.calls.remove(&key)?;
+        if !self.asked.is_empty() {
+            self.unask_all_of(key);
+        }
         self.keys.remove(&open.id);
         let holds = open.progress.as_ref().is_some_and(|throttle| throttle.deadline().is_some());
         self.held -= usize::from(holds);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::protocol::edge::keys::SUBSCRIPTION_ID;
 use crate::protocol::jsonrpc::{Object, RawJson};
+use crate::protocol::session::upstream::ListKind;
 
 /// The `notifications` member of a request or of its acknowledgement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,23 +18,30 @@ pub struct ListenFilter {
     pub resources: bool,
     /// `resourceSubscriptions`.
     pub uris: BTreeSet<String>,
+    /// `taskIds`, of the tasks extension (SEP-2663, "Task Status Notifications").
+    pub tasks: BTreeSet<String>,
 }
 
 const TOOLS: &str = "toolsListChanged";
 const PROMPTS: &str = "promptsListChanged";
 const RESOURCES: &str = "resourcesListChanged";
 const URIS: &str = "resourceSubscriptions";
+const TASKS: &str = "taskIds";
 
 impl ListenFilter {
     /// Reads the member; what is missing or of another type is not asked for.
     pub fn read(notifications: &RawJson) -> Self {
         let flag = |key| notifications.member(key).is_some_and(|flag| flag.as_bytes() == b"true");
-        let uris = notifications.member(URIS).and_then(|uris| uris.elements());
+        let texts = |key| {
+            let texts = notifications.member(key).and_then(|texts| texts.elements());
+            texts.into_iter().flatten().filter_map(|text| text.text()).collect()
+        };
         Self {
             tools: flag(TOOLS),
             prompts: flag(PROMPTS),
             resources: flag(RESOURCES),
-            uris: uris.into_iter().flatten().filter_map(|uri| uri.text()).collect(),
+            uris: texts(URIS),
+            tasks: texts(TASKS),
         }
     }
 
@@ -47,8 +55,10 @@ impl ListenFilter {
                 object.set(key, RawJson::write(&true));
             }
         }
-        if !self.uris.is_empty() {
-            object.set(URIS, RawJson::write(&self.uris));
+        for (key, texts) in [(URIS, &self.uris), (TASKS, &self.tasks)] {
+            if !texts.is_empty() {
+                object.set(key, RawJson::write(texts));
+            }
         }
         object.write()
     }
@@ -56,6 +66,30 @@ impl ListenFilter {
     /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether changes of this list are asked for; that of resources stands for their templates, too.
+    pub const fn has(&self, kind: ListKind) -> bool {
+        match kind {
+            ListKind::Tools => self.tools,
+            ListKind::Resources | ListKind::Templates => self.resources,
+            ListKind::Prompts => self.prompts,
+        }
+    }
+
+    /// What is in this one and in `asked`.
+    #[must_use]
+    pub fn within(self, asked: &Self) -> Self {
+        let Self { tools, prompts, resources, mut uris, mut tasks } = self;
+        uris.retain(|uri| asked.uris.contains(uri));
+        tasks.retain(|task| asked.tasks.contains(task));
+        Self {
+            tools: tools && asked.tools,
+            prompts: prompts && asked.prompts,
+            resources: resources && asked.resources,
+            uris,
+            tasks,
+        }
     }
 
     /// What is in this one and not in `agreed`.
@@ -66,6 +100,7 @@ impl ListenFilter {
             prompts: self.prompts && !agreed.prompts,
             resources: self.resources && !agreed.resources,
             uris: self.uris.difference(&agreed.uris).cloned().collect(),
+            tasks: self.tasks.difference(&agreed.tasks).cloned().collect(),
         }
     }
 }
@@ -86,7 +121,8 @@ mod tests {
 
     #[test]
     fn filters_are_read_and_written() {
-        let whole = r#"{"toolsListChanged":true,"resourceSubscriptions":["a:b","c:d"]}"#;
+        let whole =
+            r#"{"toolsListChanged":true,"resourceSubscriptions":["a:b","c:d"],"taskIds":["t"]}"#;
         assert_eq!(filter(whole).write().as_str(), whole);
         let odd = filter(r#"{"toolsListChanged":"yes","resourceSubscriptions":[1,"a:b"],"x":1}"#);
         assert_eq!(odd.write().as_str(), r#"{"resourceSubscriptions":["a:b"]}"#);
@@ -103,6 +139,9 @@ mod tests {
         let declined = r#"{"promptsListChanged":true,"resourceSubscriptions":["a:b"]}"#;
         assert_eq!(asked.without(&agreed).write().as_str(), declined);
         assert!(agreed.without(&asked).is_empty());
+        assert_eq!(agreed.clone().within(&asked), agreed);
+        assert_eq!(asked.clone().within(&agreed), agreed);
+        assert!(asked.within(&ListenFilter::default()).is_empty());
     }
 
     #[test]

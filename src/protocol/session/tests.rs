@@ -17,6 +17,7 @@ use super::*;
 use crate::protocol::Notice;
 use crate::protocol::jsonrpc::Code;
 use crate::protocol::model::logging::LogMessage;
+use crate::protocol::model::questions::Question;
 
 #[test]
 fn limits_read_as_people_write_them() {
@@ -44,6 +45,10 @@ impl CallSink for Sink {
     }
 
     fn log(&mut self, _message: LogMessage) {}
+
+    fn ask(&mut self, _number: u64, _question: Question) {}
+
+    fn withdraw(&mut self, _number: u64) {}
 
     fn done(self, answer: Answer) {
         self.log.lock().unwrap().push((self.id, Ok(answer)));
@@ -86,6 +91,7 @@ impl Pair {
             remembered: None,
             info: info.clone(),
             capabilities: RawJson::empty_object(),
+            most_questions: 8,
             timings,
             http: None,
         };
@@ -94,6 +100,7 @@ impl Pair {
             capabilities: raw(r#"{"tools":{"listChanged":true}}"#),
             instructions: "be brief".into(),
             max_in_flight: 10,
+            max_listens: 2,
             progress_pace: ProgressPace::FREE,
             log_rate: 100,
             over_stdio: true,
@@ -166,8 +173,18 @@ impl Pair {
         let limits = CallLimits { idle: Duration::from_mins(1), total: Duration::from_mins(10) };
         let sink = Sink { id, log: Arc::clone(&self.log) };
         let (method, params) = (Method::known(method), raw(params));
-        let call =
-            Call { id, method, params, wants_progress, log: None, declared: None, limits, sink };
+        let call = Call {
+            id,
+            method,
+            params,
+            wants_progress,
+            log: None,
+            host: None,
+            declared: None,
+            task: None,
+            limits,
+            sink,
+        };
         self.upstream.start_call(self.now, call);
         self.pump();
         id

@@ -18,7 +18,9 @@ use std::time::Instant;
 
 use super::UpstreamSession;
 use super::exchange::HttpFailure;
-use super::{Asked, OpenError, Phase, Settled, UpstreamConfig, UpstreamEvent, UpstreamOutput};
+use super::{
+    Asked, OpenError, Phase, Settled, UpstreamConfig, UpstreamEvent, UpstreamOutput, tasks,
+};
 use crate::protocol::Notice;
 use crate::protocol::edge::{keys, lifecycle};
 use crate::protocol::era_record::{EraRecord, EraSource};
@@ -98,7 +100,7 @@ impl Opening {
 
 /// The `_meta` members that every request to an upstream of `revision` carries.
 fn envelope(config: &UpstreamConfig, revision: Revision) -> Vec<(&'static str, RawJson)> {
-    lifecycle::request_meta(revision, &config.info, &config.capabilities, None)
+    lifecycle::request_meta(revision, &config.info, &RawJson::empty_object(), None)
 }
 
 /// Parameters that hold nothing but the envelope.
@@ -422,12 +424,14 @@ impl<S: CallSink> UpstreamSession<S> {
         }
         self.lists.declare(&settled.capabilities);
         self.listening.declare(&settled.capabilities);
+        self.calls.tasks = tasks::offered(settled.revision, &settled.capabilities);
         let logging = settled.capabilities.member("logging");
         self.calls.logs = logging.is_some_and(|declared| !declared.is_null());
         let renewed = self.http.as_mut().is_some_and(|http| std::mem::take(&mut http.renewing));
         let event = if renewed { UpstreamEvent::Renewed } else { UpstreamEvent::Settled };
         self.out.event(event(settled));
         self.calls.envelope = envelope(&self.config, revision);
+        self.questions.declare(revision, &self.config.capabilities);
         self.send_held(now);
         self.send_own_held();
         self.start_wanted_lists(now);

@@ -8,6 +8,7 @@ mod listen;
 mod listing;
 mod logging;
 mod opening;
+mod questions;
 mod random;
 
 use std::sync::{Arc, Mutex};
@@ -19,6 +20,7 @@ use serde_json::Value;
 use super::*;
 use crate::protocol::era_record::EraRecord;
 use crate::protocol::model::logging::LogMessage;
+use crate::protocol::model::questions::Question;
 use crate::protocol::session::Answer;
 use crate::protocol::session::pending::{CallLimits, LogWant, Resolved};
 use crate::protocol::session::probe::Preference;
@@ -28,6 +30,8 @@ use crate::protocol::session::probe::Preference;
 enum News {
     Progress(String),
     Log(String),
+    Asked(u64, Question),
+    Withdrawn(u64),
     Done(Answer),
 }
 
@@ -44,6 +48,14 @@ impl CallSink for Sink {
     fn log(&mut self, message: LogMessage) {
         let text = message.params.as_str().to_owned();
         self.log.lock().unwrap().push((self.id, News::Log(text)));
+    }
+
+    fn ask(&mut self, number: u64, question: Question) {
+        self.log.lock().unwrap().push((self.id, News::Asked(number, question)));
+    }
+
+    fn withdraw(&mut self, number: u64) {
+        self.log.lock().unwrap().push((self.id, News::Withdrawn(number)));
     }
 
     fn done(self, answer: Answer) {
@@ -66,6 +78,7 @@ fn config(preference: Preference) -> UpstreamConfig {
         remembered: None,
         info: raw(r#"{"name":"mcpx","version":"1"}"#),
         capabilities: raw("{}"),
+        most_questions: 8,
         timings: OpeningTimings {
             probe_patience: seconds(2),
             handshake: seconds(30),
@@ -110,8 +123,14 @@ struct Rig {
     cancelled: Vec<u64>,
     /// What the next calls want to hear of the log.
     log_want: Option<LogWant>,
+    /// The host of the next calls.
+    host: Option<u64>,
+    /// Whose each call is: its host, or a number of its own.
+    hosts: Vec<(u64, u64)>,
     /// What the hosts of the next calls declared.
     declared: Option<RawJson>,
+    /// That they may be answered by a task.
+    task: Option<TaskWant>,
 }
 
 impl Rig {
@@ -134,7 +153,10 @@ impl Rig {
             calls: Vec::new(),
             cancelled: Vec::new(),
             log_want: None,
+            host: None,
+            hosts: Vec::new(),
             declared: None,
+            task: None,
         };
         rig.session.open(now);
         rig.drain();
@@ -143,7 +165,14 @@ impl Rig {
 
     /// A session that has settled on `revision`, its opening's frames taken.
     fn settled(revision: Revision) -> Self {
+        Self::settled_with(revision, "{}")
+    }
+
+    /// The same, having declared something.
+    fn settled_with(revision: Revision, capabilities: &str) -> Self {
         let text = revision.as_str();
+        let config =
+            |preference| UpstreamConfig { capabilities: raw(capabilities), ..config(preference) };
         let mut rig;
         if revision.is_modern() {
             rig = Self::new(config(Preference::ForceDiscover));
@@ -218,13 +247,16 @@ impl Rig {
     fn call_with(&mut self, wants_progress: bool, limits: CallLimits) -> u64 {
         let id = self.pending.take_id();
         self.calls.push(id);
+        self.hosts.push((id, self.host.unwrap_or(1000 + id)));
         let call = Call {
             id,
             method: Method::known("tools/call"),
             params: raw(r#"{"name":"t","arguments":{"n":1e2}}"#),
             wants_progress,
             log: self.log_want,
+            host: self.host,
             declared: self.declared.clone(),
+            task: self.task,
             limits,
             sink: Sink { id, log: Arc::clone(&self.log) },
         };
@@ -313,6 +345,7 @@ impl Drop for Rig {
         }
         self.closes("end of test", u64::MAX);
         assert!(self.pending.is_empty(), "calls are left in the table");
+        assert_eq!(self.session.open_questions(), 0, "questions are left in the table");
         assert_eq!(self.session.poll_deadline(), None, "a timer is left");
         for id in std::mem::take(&mut self.calls) {
             let done = self.news(id).iter().filter(|n| matches!(n, News::Done(_))).count();
