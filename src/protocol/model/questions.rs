@@ -67,6 +67,12 @@ impl Question {
             _ => Kind::Form,
         }
     }
+
+    /// Whether it is sampling in which the model is to have tools.
+    pub fn wants_tools(&self) -> bool {
+        let says = |key| self.params.member(key).is_some_and(|value| !value.is_null());
+        self.kind() == Kind::Sampling && (says("tools") || says("toolChoice"))
+    }
 }
 
 /// A result that is no outcome yet: what its server wants to know first.
@@ -159,12 +165,9 @@ pub fn can_answer(declared: &RawJson, question: &Question) -> bool {
         }
         Kind::Url => declares("elicitation").is_some_and(|it| has(&it, "url")),
         Kind::Roots => declares("roots").is_some(),
-        Kind::Sampling => declares("sampling").is_some_and(|it| {
-            let with_tools = ["tools", "toolChoice"]
-                .iter()
-                .any(|key| question.params.member(key).is_some_and(|value| !value.is_null()));
-            !with_tools || has(&it, "tools")
-        }),
+        Kind::Sampling => {
+            declares("sampling").is_some_and(|it| !question.wants_tools() || has(&it, "tools"))
+        }
     }
 }
 
@@ -183,9 +186,9 @@ pub fn with_elicitation(declared: Option<&RawJson>) -> RawJson {
 /// What a server may be told that several hosts share, beside elicitation: sampling and roots where
 /// all of them declared them, and of what there is to these the same (U-36). `declared` holds the
 /// capabilities of each; where there are none nothing is.
-pub fn declared_by_all(declared: &[&RawJson]) -> Object {
+pub fn declared_by_all(declared: &[RawJson]) -> Object {
     let all = |capability: &str, member: Option<&str>| {
-        let has = |capabilities: &&RawJson| {
+        let has = |capabilities: &RawJson| {
             let found = capabilities.member(capability).filter(RawJson::is_object);
             found.is_some_and(|found| match member {
                 None => true,
@@ -363,8 +366,7 @@ mod tests {
     fn u36_what_all_hosts_declare() {
         let by_all = |declared: &[&str]| {
             let declared: Vec<RawJson> = declared.iter().map(|text| raw(text)).collect();
-            let all: Vec<&RawJson> = declared.iter().collect();
-            declared_by_all(&all).write().as_str().to_owned()
+            declared_by_all(&declared).write().as_str().to_owned()
         };
         let full = r#"{"sampling":{"tools":{},"context":{}},"roots":{"listChanged":true},"elicitation":{}}"#;
         assert_eq!(by_all(&[]), "{}");
