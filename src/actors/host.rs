@@ -23,6 +23,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
+use self::line::{AskIds, HostLine};
 use self::link::LinkWire;
 use self::over_http::Session;
 use self::sessions::{SessionId, Sessions};
@@ -33,17 +34,17 @@ use super::events::Event;
 use super::support::progress::{self, CallNote, Wants};
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
-use super::upstreams::{Caller, HostId};
+use super::upstreams::{Answers, Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::http_rules::post::{Refusal, Said};
-use crate::protocol::jsonrpc::Id;
+use crate::protocol::jsonrpc::{Id, RawJson};
 use crate::protocol::model::questions::{Question, Reply};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{
     HostConfig, HostEvent, HostNote, HostOutput, HostSession, PostId,
 };
 use crate::protocol::session::upstream::ListKind;
-use crate::protocol::session::{CallKey, HostRequest, Outcome};
+use crate::protocol::session::{CallKey, HostRequest, Outcome, Peer};
 use crate::transport::clock;
 use crate::transport::link::Link;
 
@@ -162,6 +163,10 @@ pub(crate) struct HostState {
     view: Views,
     /// It has lists from an earlier daemon.
     returns: bool,
+    /// What a legacy host declared that can answer questions, once it has asked something.
+    declared: Option<RawJson>,
+    /// The ids of what it is asked.
+    asks: Arc<AskIds>,
     opened: bool,
     draining: bool,
     timer: Timer,
@@ -307,7 +312,7 @@ impl HostState {
             project,
             label: Arc::from("unknown"),
             era: Era::Modern,
-            declared: None,
+            answers: Answers::Nobody,
         };
         context.upstreams.subs().host_came(&caller, me.clone(), settings.call.log_queue);
         let returns = seen_view.is_some();
@@ -326,6 +331,8 @@ impl HostState {
             context,
             view,
             returns,
+            declared: None,
+            asks: Arc::new(AskIds::start()),
             opened: false,
             draining: false,
             timer: Timer::new(),
@@ -444,6 +451,7 @@ impl HostState {
 
     fn start(&mut self, request: HostRequest) {
         let key = request.key;
+        let answers = self.answers(key, &request.peer);
         let report = Report { me: self.me.clone(), key, outcome: None };
         let context = Arc::clone(&self.context);
         let wants = Wants::of(&request, Some(self.id), &context.settings().call);
@@ -451,11 +459,7 @@ impl HostState {
         let work = dispatch::Request {
             method: request.method,
             params: request.params,
-            caller: Caller {
-                era: request.peer.revision.era(),
-                declared: request.peer.declared_on(),
-                ..self.caller.clone()
-            },
+            caller: Caller { era: request.peer.revision.era(), answers, ..self.caller.clone() },
             progress: sender,
             repeats: Arc::clone(&self.repeats),
             listed: Arc::clone(&self.listed),
@@ -467,6 +471,16 @@ impl HostState {
             Some(notes) => spawn_guarded(Box::pin(run_with_progress(context, work, report, notes))),
         };
         self.requests.insert(key, guard);
+    }
+
+    /// Whom the request may ask. What a legacy host declared is looked at once: its handshake said it.
+    fn answers(&mut self, key: CallKey, peer: &Peer) -> Answers {
+        if peer.revision.is_modern() {
+            return Answers::Inline { declared: peer.declared_on() };
+        }
+        let declared = self.declared.get_or_insert_with(|| peer.declared_on()).clone();
+        let (asks, limit) = (Arc::clone(&self.asks), self.context.settings().call.total);
+        Answers::Line { line: HostLine::new(self.me.clone(), key, asks, limit), declared }
     }
 
     /// A host that does not read is told of an update when it does; log messages it has missed.

@@ -30,7 +30,7 @@ use super::support::ask::{AskError, ask};
 use super::support::slot::Slot;
 use super::support::stop;
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
-use super::upstreams::{Caller, HostId};
+use super::upstreams::{Answers, Caller, HostId};
 use crate::protocol::http_rules::post::{Refusal, id_of};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostConfig, ProgressPace};
@@ -353,7 +353,7 @@ impl HostsState {
                 project,
                 label: Arc::from("mcpx"),
                 era: Era::Modern,
-                declared: None,
+                answers: Answers::Nobody,
             };
             let context = Arc::clone(&self.context);
             // Its own limits end it; when it has found something, the catalog wakes us.

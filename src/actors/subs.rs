@@ -25,7 +25,7 @@ use super::host::HostMsg;
 use super::instance::{InstanceId, InstanceMsg};
 use super::pool::directory::ScopeKey;
 use super::upstreams::{Caller, HostId};
-use crate::protocol::jsonrpc::RpcError;
+use crate::protocol::jsonrpc::{RawJson, RpcError};
 use crate::protocol::model::logging::LogMessage;
 use crate::protocol::session::Limit;
 use crate::settings::ServerDef;
@@ -91,6 +91,13 @@ impl Subs {
     /// The host is not to hear of this any more; one that it did not subscribe to is no mistake.
     pub fn unsubscribe(&self, host: HostId, shown: &str) {
         self.lock().unsubscribe(host, shown);
+    }
+
+    /// The status of a task has changed: `params` are those of `notifications/tasks`, the whole task
+    /// in newest shape. Goes to every host stream that asked for this task.
+    pub fn task_changed(&self, task: &str, params: RawJson) {
+        // No host stream can ask for tasks yet; the table of streams follows.
+        drop((task, params));
     }
 
     /// A generation of a server begins: its instances are none of those before, and its scope may be

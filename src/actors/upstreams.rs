@@ -5,6 +5,7 @@
 //! Never on the path of a call: callers go through [`UpstreamsHandle::call`], which finds a route
 //! in the directory and asks a pool only where there is none.
 
+mod answers;
 mod lists;
 mod subscribe;
 mod supervisor;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use ractor::{Actor, ActorCell, RpcReplyPort, SpawnErr};
 use tokio::sync::{oneshot, watch};
 
+pub use self::answers::Answers;
 use self::lists::{list_again, list_all, list_one};
 use self::supervisor::{Upstreams, UpstreamsMsg};
 use super::catalog::Listing;
@@ -32,7 +34,7 @@ use super::support::slot::Slot;
 use super::support::task;
 use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::revision::Era;
-use crate::protocol::session::upstream::ListKind;
+use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::protocol::session::{Answer, Limit};
 use crate::settings::{ExposeMode, ServerDef, Settings};
 
@@ -52,9 +54,8 @@ pub struct Caller {
     /// How this caller reached mcpx; decides the lane of a server that follows (U-19). Modern for
     /// everything that is no host's request: the command line, `/v1`, mcpx itself (P-18).
     pub era: Era,
-    /// What a modern host declared on this request that is declared on to a modern upstream (U-35),
-    /// `{}` where that is nothing. `None` for everybody who cannot be answered with questions.
-    pub declared: Option<RawJson>,
+    /// Whom this request's upstream may ask.
+    pub answers: Answers,
 }
 
 /// One call on an upstream, in newest shape.
@@ -72,6 +73,8 @@ pub struct CallWant {
     pub progress: Option<ProgressSender>,
     /// Marked read-only or idempotent: may be sent once more although it was written (F23, U-56).
     pub repeatable: bool,
+    /// That it may be answered by a task (U-57).
+    pub task: Option<TaskWant>,
 }
 
 /// Why a call was never made; nothing reached an upstream.

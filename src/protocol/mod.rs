@@ -18,6 +18,8 @@ pub mod http_rules;
 
 pub mod session;
 
+pub mod task_fsm;
+
 pub mod era_record;
 
 pub mod naming;

@@ -48,10 +48,15 @@ impl Def {
 
     /// The spelling of earlier configurations, where it differs: `upstream.eraCache`.
     pub fn alias(&self) -> Option<String> {
-        let camel = camel(self.key);
-        (camel != self.key).then_some(camel)
+        let moved = MOVED.iter().find(|(_, key)| *key == self.key);
+        let alias = moved.map_or_else(|| camel(self.key), |(alias, _)| (*alias).to_owned());
+        (alias != self.key).then_some(alias)
     }
 }
+
+/// Earlier spellings that stood in another table.
+const MOVED: &[(&str, &str)] =
+    &[("timing.taskEager", "tasks.eager"), ("protoMessages.taskAfter", "tasks.after")];
 
 /// The camel-case spelling of a snake-case name; dots stay.
 pub(super) fn camel(snake: &str) -> String {
@@ -98,6 +103,7 @@ const MS: Duration = Duration::from_millis(1);
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 const WEEK: Duration = Duration::from_hours(7 * 24);
+const YEAR: Duration = Duration::from_hours(365 * 24);
 const NOW: Duration = Duration::ZERO;
 
 const fn time(min: Duration, max: Duration) -> Kind {
@@ -176,6 +182,38 @@ pub const DEFS: &[Def] = &[
         count(0, 65_536),
         "Failed calls remembered of each host, to tell it when it repeats one unchanged.",
     ),
+    live(
+        "call.handle_after",
+        time(NOW, WEEK),
+        "A host without tasks is handed a call by mcpx_call that takes longer than this as a handle \
+         for mcpx_task, and need not wait for it; 0: never.",
+    ),
+    // Tasks.
+    live(
+        "tasks.eager",
+        time(NOW, HOUR),
+        "How long a tool that can run as a task has to end or to ask, for a host with the tasks \
+         extension, before its call becomes a task.",
+    ),
+    live(
+        "tasks.after",
+        time(NOW, WEEK),
+        "The same for a tool that says nothing of tasks, and only for hosts that cannot be asked \
+         questions; 0: never.",
+    ),
+    live(
+        "tasks.ttl",
+        time(MS, WEEK),
+        "How long a task is kept from its creation where its host does not say.",
+    ),
+    live("tasks.max_ttl", time(MS, YEAR), "The longest that a host may have a task kept."),
+    live(
+        "tasks.max",
+        count(1, 65_536),
+        "Tasks that are kept at once, running and ended; beyond it no call becomes one.",
+    ),
+    live("tasks.poll_interval", time(MS, HOUR), "How often hosts are told to look after a task."),
+    live("tasks.page", count(1, 10_000), "Tasks on one page of tasks/list."),
     // Upstreams: opening and lists.
     live(
         "upstream.protocol",
@@ -650,6 +688,8 @@ mod tests {
             ("plumbing.restartBackoffStep", "plumbing.restart_backoff_step"),
             ("plumbing.restartBackoffMax", "plumbing.restart_backoff_max"),
             ("transport.sseKeepAlive", "transport.sse_keep_alive"),
+            ("timing.taskEager", "tasks.eager"),
+            ("protoMessages.taskAfter", "tasks.after"),
         ] {
             assert_eq!(find(alias).map(|def| def.key), Some(key));
         }

@@ -135,7 +135,8 @@ impl FileReading<'_> {
 
 /// Whether settings stand under this name.
 fn is_section(path: &str) -> bool {
-    DEFS.iter().any(|def| def.key.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
+    let is_in = |key: &str| key.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+    DEFS.iter().any(|def| is_in(def.key) || def.alias().is_some_and(|alias| is_in(&alias)))
 }
 
 fn unknown_key(path: &str) -> String {
@@ -312,7 +313,7 @@ protocol = \"modren\"
                 "c.toml:2:1: unknown key `call.idle_timout`; did you mean `call.idle_timeout`?",
                 "c.toml:3:17: `call.total_timeout`: a time needs its unit, for example \"300s\"",
                 "c.toml:4:16: `call.resend_limit`: 4000 is not a whole number from 0 to 100",
-                "c.toml:6:2: unknown key `polcy`; accepted: expose, call, upstream, tls, proxy, pool, \
+                "c.toml:6:2: unknown key `polcy`; accepted: expose, call, tasks, upstream, tls, proxy, pool, \
                  plumbing, process, host, http, transport, shim, link, control, events, daemon, cli, servers",
                 "c.toml:10:9: `pool.queue`: expected a whole number from 0 to 65536, found text",
                 "c.toml:11:16: `pool.idle_timeout`: \"10 minutes\" is not a time; write it like \

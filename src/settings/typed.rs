@@ -1,5 +1,7 @@
 //! Settings as the rest of the program receives them: one narrow struct for each need.
 
+mod tasks;
+
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::tasks::TaskSettings;
 use super::layers::Resolved;
 use super::servers::{ExposeMode, ServerDef, preference_of_word};
 use super::value::{Secret, Value};
@@ -30,6 +33,8 @@ pub struct Settings {
     pub sessions: SessionSettings,
     /// Calls.
     pub call: CallSettings,
+    /// Tasks.
+    pub tasks: TaskSettings,
     /// Openings and lists.
     pub upstream: UpstreamSettings,
     /// Remote servers.
@@ -147,6 +152,8 @@ pub struct CallSettings {
     pub log_queue: usize,
     /// `call.repeat_memory`: failing calls of one host remembered to tell the third identical one.
     pub repeat_memory: usize,
+    /// `call.handle_after`: a call that outlasts it is handed back as a handle; zero never.
+    pub handle_after: Duration,
 }
 
 /// Openings and lists.
@@ -359,6 +366,7 @@ impl Settings {
             http: v.http(),
             sessions: v.sessions(),
             call: v.call(),
+            tasks: TaskSettings::of(v),
             upstream: v.upstream(),
             remote: v.remote(),
             pool: v.pool(),
@@ -520,6 +528,7 @@ impl Values<'_> {
             progress_queue: self.count("call.progress_queue"),
             log_queue: self.count("call.log_queue"),
             repeat_memory: self.count("call.repeat_memory"),
+            handle_after: self.time("call.handle_after"),
         }
     }
 
@@ -661,5 +670,7 @@ mod tests {
         assert!(settings.daemon.control_connections > settings.host.max_connections);
         let ladder = settings.process.drain + settings.process.term;
         assert!(settings.daemon.stop > settings.host.drain + ladder);
+        assert!(settings.tasks.ttl > settings.call.total);
+        assert!(settings.tasks.max_ttl > settings.tasks.ttl);
     }
 }

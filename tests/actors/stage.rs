@@ -13,7 +13,9 @@ use mcpx::actors::instance::Shop;
 use mcpx::actors::instance::connect::{Children, Connect};
 use mcpx::actors::instance::keeper::Alive;
 use mcpx::actors::instance::spec::{Looking, Surroundings};
-use mcpx::actors::upstreams::{CallWant, Caller, HostId, PoolStatus, Refused, UpstreamsHandle};
+use mcpx::actors::upstreams::{
+    Answers, CallWant, Caller, HostId, PoolStatus, Refused, UpstreamsHandle,
+};
 use mcpx::protocol::jsonrpc::{Method, RawJson};
 use mcpx::protocol::revision::Era;
 use mcpx::protocol::session::Answer;
@@ -224,7 +226,13 @@ pub fn bare(name: &str) -> ServerDef {
 
 /// Somebody without session and project.
 pub fn nobody() -> Caller {
-    Caller { host: None, project: None, label: "test".into(), era: Era::Modern, declared: None }
+    Caller {
+        host: None,
+        project: None,
+        label: "test".into(),
+        era: Era::Modern,
+        answers: Answers::Nobody,
+    }
 }
 
 /// A host session in a project folder.
@@ -235,7 +243,7 @@ pub fn host(number: u64, project: &str) -> Caller {
         project: Some(project),
         label: "test".into(),
         era: Era::Modern,
-        declared: None,
+        answers: Answers::Nobody,
     }
 }
 
@@ -248,6 +256,7 @@ pub fn want(server: &str, tool: &str, args: Value) -> CallWant {
         params: RawJson::write(&json!({"name": tool, "arguments": args})),
         progress: None,
         repeatable: false,
+        task: None,
     }
 }
 

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::super::catalog::{CatalogServer, Listing, ToolRecord};
-use super::super::dispatch::{self, Context, Told};
+use super::super::dispatch::{self, Context, Subject, Told};
 use super::super::support::progress::ProgressSender;
-use super::super::upstreams::{CallWant, Caller, Reason};
+use super::super::upstreams::{Answers, CallWant, Caller, Reason};
 use super::refused;
 use crate::control::ApiError;
 use crate::control::types::{AskAnswer, CallRequest, FailureCode, NamespaceTools, ToolsAnswer};
@@ -19,7 +19,13 @@ use crate::settings::mistake::hint;
 /// Who calls when no host does.
 pub(super) fn caller(project: Option<&str>) -> Caller {
     let project = project.map(|folder| Arc::from(PathBuf::from(folder)));
-    Caller { host: None, project, label: Arc::from("mcpx"), era: Era::Modern, declared: None }
+    Caller {
+        host: None,
+        project,
+        label: Arc::from("mcpx"),
+        era: Era::Modern,
+        answers: Answers::Nobody,
+    }
 }
 
 pub(super) async fn tools(
@@ -113,10 +119,10 @@ pub(super) async fn call(
         params: params.write(),
         progress,
         repeatable: tool.repeatable,
+        task: None,
     };
-    let answered = context.upstreams.call_unattended(want).await;
-    let what = format!("tool `{}` of server `{}`", tool.name, server.def.key);
-    match dispatch::answer_outcome(&what, None, answered) {
+    let what = Subject { kind: "tool", name: &tool.name, server: &server.def.key };
+    match dispatch::call_upstream(context, what, want).await {
         Ok(Ok(result)) => Ok(result),
         Ok(Err(error)) => {
             let text = format!("{what} answered with an error: {} ({})", error.message, error.code);

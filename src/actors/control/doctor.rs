@@ -3,7 +3,7 @@
 
 use super::super::dispatch::Context;
 use super::super::hosts::door::Door;
-use super::super::upstreams::{Caller, Reason};
+use super::super::upstreams::{Answers, Caller, Reason};
 use super::servers;
 use crate::control::ApiError;
 use crate::control::types::{DoctorAnswer, Finding, Severity};
@@ -78,7 +78,7 @@ async fn one_server(context: &Context, def: &ServerDef) -> Finding {
         project: None,
         label: "mcpx doctor".into(),
         era: Era::Modern,
-        declared: None,
+        answers: Answers::Nobody,
     };
     match context.upstreams.list_now(&caller, &def.key, ListKind::Tools).await {
         Ok(()) => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::nearest::did_you_mean;
 use super::{Context, Request, Told, arguments, tools};
 use crate::actors::catalog::{CatalogServer, Listing, Snapshot, ToolRecord};
-use crate::actors::upstreams::{Caller, Reason};
+use crate::actors::upstreams::{Answers, Caller, Reason};
 use crate::protocol::jsonrpc::{Code, Object, RawJson};
 use crate::protocol::model::{questions, tool_result};
 use crate::protocol::session::Outcome;
@@ -93,7 +93,7 @@ async fn run(context: &Context, request: Request, params: &Object, prepared: Pre
     }
     questions::copy_answers(&request.params, &mut upstream);
     let repeats = Arc::clone(&request.repeats);
-    let asks_host = request.caller.declared.is_some();
+    let asks_host = matches!(request.caller.answers, Answers::Inline { .. });
     let key: Arc<str> = Arc::from(server.def.key.as_str());
     let outcome = tools::upstream_call(context, request, key, &tool, upstream.write()).await;
     let (result, failed) = match outcome {

@@ -50,6 +50,7 @@ pub(super) async fn complete(context: &Context, request: Request) -> Outcome {
         params: params.write(),
         progress: None,
         repeatable: true,
+        task: None,
     };
     match ask(context, &format!("a completion by server `{key}`"), want).await {
         Ok(Err(error)) if error.code == Code::MethodNotFound.number() => Ok(no_completion()),

@@ -19,6 +19,7 @@ mod read_tool;
 mod repeats;
 mod resources;
 mod resources_tool;
+mod rounds;
 mod status;
 mod subscriptions;
 mod tools;
@@ -39,10 +40,11 @@ use crate::settings::Settings;
 
 pub(crate) use core_tools::instructions;
 pub(crate) use listed::{Listed, Views};
-pub(crate) use outcome::{Told, answer_outcome};
+pub(crate) use outcome::Told;
 pub(crate) use prompts::get_from as get_prompt;
 pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
+pub(crate) use rounds::{Subject, call as call_upstream};
 pub(crate) use tools::{own_names, shows_core, visible_views};
 
 /// The handles that a request may use. One for the whole daemon.

@@ -1,5 +1,7 @@
 //! How a caller is told what became of a call (product.md 7).
 
+use std::fmt;
+
 use super::Context;
 use crate::actors::upstreams::{CallWant, Reason, Refused};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
@@ -33,29 +35,20 @@ impl Told {
     }
 }
 
-/// Asks an upstream something that is no call of a tool; `what` names it in texts.
+/// Asks an upstream something that it may not answer with questions; `what` names it in texts.
 pub(crate) async fn ask(context: &Context, what: &str, want: CallWant) -> Result<Outcome, Told> {
-    // What a server asks where it may not reaches nobody.
-    let declared = want.caller.declared.clone();
-    let declared = declared.filter(|_| questions::may_ask(want.method.as_str()));
-    match context.upstreams.call_unattended(want).await {
-        Ok(Answer::TooLarge { bytes, limit }) => {
-            let text = format!(
-                "the answer of {what} has {bytes} bytes, more than the {limit} that mcpx accepts \
-                 (setting link.max_frame); it was thrown away"
-            );
-            Ok(Err(answers::refused("too_large", text)))
-        }
-        answered => answer_outcome(what, declared.as_ref(), answered),
-    }
+    let answered = context.upstreams.call_unattended(want).await;
+    answer_outcome(&what, false, None, answered)
 }
 
 /// Sorts an upstream's answer into its own words (a result or an error) and ours.
 ///
-/// `what` names the call in texts, as in "tool search of server github". `declared` is the caller's: with
-/// one a question is a result and passes whole, though not one that its host cannot answer.
-pub(crate) fn answer_outcome(
-    what: &str,
+/// `what` names the call in texts, as in "tool search of server github"; `is_tool` says whether it is
+/// one of a tool. `declared` is the caller's: with one a question is a result and passes whole, though
+/// not one that its host cannot answer.
+pub(super) fn answer_outcome(
+    what: &dyn fmt::Display,
+    is_tool: bool,
     declared: Option<&RawJson>,
     answered: Result<Answer, Refused>,
 ) -> Result<Outcome, Told> {
@@ -106,21 +99,25 @@ pub(crate) fn answer_outcome(
         Answer::TooLarge { bytes, limit } => {
             let text = format!(
                 "the answer of {what} has {bytes} bytes, more than the {limit} that mcpx accepts \
-                 (setting link.max_frame); it was thrown away, though the call itself took place"
+                 (setting link.max_frame); it was thrown away, though the request itself was done"
             );
-            Ok(Ok(tool_result::refused_result("too_large", &text)))
+            Ok(if is_tool {
+                Ok(tool_result::refused_result("too_large", &text))
+            } else {
+                Err(answers::refused("too_large", text))
+            })
         }
     }
 }
 
-fn not_carried(what: &str) -> String {
+fn not_carried(what: &dyn fmt::Display) -> String {
     format!(
         "{what} asks a question before it goes on, and this version of mcpx cannot carry \
          questions yet; nothing was changed by mcpx"
     )
 }
 
-fn not_declared(what: &str, method: &str) -> String {
+fn not_declared(what: &dyn fmt::Display, method: &str) -> String {
     format!(
         "{what} asks a question before it goes on (`{method}`) that the host has not declared it \
          can answer, so it was not passed on; declare the capability, or have the server fixed, \
@@ -139,7 +136,12 @@ mod tests {
         let raw = |text: &str| RawJson::parse(text.to_owned().into()).unwrap();
         let told = |declared: Option<&str>| {
             let declared = declared.map(raw);
-            answer_outcome("tool `t`", declared.as_ref(), Ok(Answer::InputRequired(raw(text))))
+            answer_outcome(
+                &"tool `t`",
+                true,
+                declared.as_ref(),
+                Ok(Answer::InputRequired(raw(text))),
+            )
         };
         assert_eq!(told(Some(r#"{"roots":{}}"#)).unwrap().unwrap().as_str(), text);
         let refused = told(Some(r#"{"sampling":{}}"#)).unwrap_err();
@@ -151,10 +153,10 @@ mod tests {
     #[test]
     fn f23_the_two_kinds_of_lost_calls_are_told_apart() {
         let lost = |written| Answer::Lost { written, why: "exited with status 1".to_owned() };
-        let unknown = answer_outcome("tool `t`", None, Ok(lost(true))).unwrap_err();
+        let unknown = answer_outcome(&"tool `t`", true, None, Ok(lost(true))).unwrap_err();
         assert_eq!(unknown.reason, Reason::OutcomeUnknown);
         assert!(unknown.text.starts_with("outcome unknown: "), "{}", unknown.text);
-        let safe = answer_outcome("tool `t`", None, Ok(lost(false))).unwrap_err();
+        let safe = answer_outcome(&"tool `t`", true, None, Ok(lost(false))).unwrap_err();
         assert_eq!(safe.reason, Reason::Unavailable);
     }
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::nearest::did_you_mean;
-use super::outcome::{Told, ask};
+use super::outcome::Told;
 use super::resources::view;
+use super::rounds::{self, Subject};
 use super::{Context, Request};
 use crate::actors::catalog::{Listing, OffersView, ShownOffer};
 use crate::actors::support::progress::ProgressSender;
@@ -44,9 +45,10 @@ pub(crate) async fn get_from(
         progress,
         // Filling in a text changes nothing.
         repeatable: true,
+        task: None,
     };
-    let what = format!("prompt `{name}` of server `{server}`");
-    Ok(ask(context, &what, want).await?.map(|result| {
+    let subject = Subject { kind: "prompt", name, server };
+    Ok(rounds::call(context, subject, want).await?.map(|result| {
         if questions::is_asking(&result) {
             return result;
         }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::outcome::{Told, ask};
+use super::outcome::Told;
+use super::rounds::{self, Subject};
 use super::{Context, Request};
 use crate::actors::catalog::{Missing, OffersView, Target};
 use crate::actors::support::progress::ProgressSender;
@@ -62,9 +63,10 @@ pub(crate) async fn read_address(context: &Context, wanted: Wanted<'_>) -> Resul
         progress,
         // Reading changes nothing.
         repeatable: true,
+        task: None,
     };
-    let what = format!("resource `{}` of server `{key}`", target.uri);
-    Ok(match ask(context, &what, want).await? {
+    let subject = Subject { kind: "resource", name: &target.uri, server: key };
+    Ok(match rounds::call(context, subject, want).await? {
         Ok(result) if questions::is_asking(&result) => Ok(result),
         Ok(result) => {
             let view = view(context);

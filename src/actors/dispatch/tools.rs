@@ -6,7 +6,8 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::listed::Views;
-use super::outcome::{Told, answer_outcome};
+use super::outcome::Told;
+use super::rounds::{self, Subject};
 use super::{
     Context, Request, call_tool, core_tools, namespaces, nearest, offers, op_tools, read_tool,
     resources, resources_tool, status,
@@ -200,8 +201,6 @@ pub(super) async fn upstream_call(
     tool: &ToolRecord,
     params: RawJson,
 ) -> Result<Outcome, Told> {
-    let what = || format!("tool `{}` of server `{server}`", tool.name);
-    let declared = request.caller.declared.clone();
     let want = CallWant {
         server: Arc::clone(&server),
         caller: request.caller,
@@ -209,13 +208,11 @@ pub(super) async fn upstream_call(
         params,
         progress: request.progress,
         repeatable: tool.repeatable,
+        task: None,
     };
-    let answered = context.upstreams.call_unattended(want).await;
-    // The common case needs no words.
-    if let Ok(crate::protocol::session::Answer::Complete(result)) = answered {
-        return Ok(Ok(with_addresses(context, &server, result)));
-    }
-    answer_outcome(&what(), declared.as_ref(), answered)
+    let subject = Subject { kind: "tool", name: &tool.name, server: &server };
+    let outcome = rounds::call(context, subject, want).await?;
+    Ok(outcome.map(|result| with_addresses(context, &server, result)))
 }
 
 /// A result whose links a host can read (F46).

@@ -21,7 +21,7 @@ use crate::actors::dispatch::{self, Context, Listed, Repeats};
 use crate::actors::events::Event;
 use crate::actors::support::progress::{self, CallNote, ProgressReceiver, Wants};
 use crate::actors::support::task::spawn;
-use crate::actors::upstreams::Caller;
+use crate::actors::upstreams::{Answers, Caller};
 use crate::protocol::http_rules::post::Accepts;
 use crate::protocol::jsonrpc::{Code, Incoming, Message, Request, RpcError};
 use crate::protocol::session::host::{HostEvent, HostOutput, HostSession, PostId};
@@ -148,7 +148,7 @@ impl Running {
             project: None,
             label: Arc::from(label),
             era: asked.peer.revision.era(),
-            declared: asked.peer.declared_on(),
+            answers: Answers::Inline { declared: asked.peer.declared_on() },
         };
         let request = dispatch::Request {
             method: asked.method,

@@ -13,10 +13,11 @@ use crate::protocol::jsonrpc::Id;
 use crate::protocol::model::answers;
 use crate::protocol::model::questions::{self, Kind, Question, Reply};
 use crate::protocol::session::CallKey;
+use crate::transport::clock;
 
 /// Leads to one host connection, for one of its requests. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct HostLine {
+pub struct HostLine {
     host: ActorRef<HostMsg>,
     key: CallKey,
     ids: Arc<AskIds>,
@@ -38,6 +39,12 @@ pub(super) struct AskIds {
 }
 
 impl AskIds {
+    /// Of a connection that starts now.
+    pub(super) fn start() -> Self {
+        let tag = u64::from_le_bytes(clock::random());
+        Self::new(format!("mcpx-{tag:016x}"))
+    }
+
     pub(super) fn new(tag: String) -> Self {
         Self { tag, next: AtomicU64::new(1) }
     }

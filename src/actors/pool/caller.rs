@@ -181,7 +181,8 @@ async fn send(
         params: want.params.clone(),
         wants_progress: want.progress.as_ref().is_some_and(ProgressSender::wants_progress),
         log: want.progress.as_ref().and_then(ProgressSender::log_want),
-        declared: want.caller.declared.clone(),
+        declared: want.caller.answers.declared().cloned(),
+        task: want.task,
         limits: CallLimits { idle: settings.call.idle, total: settings.call.total },
         sink: Sink::new(reply, heard),
     };

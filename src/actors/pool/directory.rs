@@ -357,6 +357,7 @@ impl Lease {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::actors::upstreams::Answers;
 
     #[test]
     fn scope_keys_say_who_shares() {
@@ -366,7 +367,7 @@ mod tests {
             project: project.cloned(),
             label: "test".into(),
             era: Era::Modern,
-            declared: None,
+            answers: Answers::Nobody,
         };
         let somebody = caller(Some(HostId(7)), Some(&project));
         let nobody = caller(None, None);

@@ -7,6 +7,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, Message};
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::actors::upstreams::Answers;
 use crate::protocol::jsonrpc::{Code, RawJson};
 use crate::protocol::revision::Era;
 use crate::protocol::session::LogLevel;
@@ -76,7 +77,8 @@ impl Stage {
     async fn host(&self, id: u64) -> Listener {
         let (line, hears) = ear().await;
         let (host, label) = (Some(HostId(id)), Arc::from("test"));
-        let caller = Caller { host, project: None, label, era: Era::Legacy, declared: None };
+        let caller =
+            Caller { host, project: None, label, era: Era::Legacy, answers: Answers::Nobody };
         self.subs.host_came(&caller, line, 2);
         Listener { caller, hears }
     }

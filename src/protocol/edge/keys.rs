@@ -19,7 +19,9 @@ pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// Which listen stream a modern notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// Which task a legacy message belongs to.
+/// The extension of tasks, in capabilities (SEP-2663).
+pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+/// The task that a legacy message belongs to (2025-11-25 tasks page).
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 /// The keys by which a request shows that it is a modern one (H-13).

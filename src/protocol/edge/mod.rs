@@ -18,6 +18,7 @@ mod fields;
 pub mod lifecycle;
 mod requests;
 mod results;
+pub mod tasks;
 
 use super::jsonrpc::{Method, RawJson, RpcError};
 use super::revision::Revision;

@@ -7,6 +7,7 @@ use super::fields::{Shape, foreign_names, spell, spell_each};
 use super::keys::{AUDIO, ICONS, LAST_MODIFIED, META, OUTPUT_SCHEMA, RESOURCE_LINK, SERVER_INFO};
 use super::methods::is_cacheable;
 use super::questions;
+use super::tasks;
 use crate::protocol::jsonrpc::skim::{has_escaped_ascii, has_member};
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::revision::Revision;
@@ -49,6 +50,15 @@ pub(super) fn downgrade(
     if !result.is_object() {
         return result.clone();
     }
+    if method.starts_with("tasks/")
+        && let Some(spelled) = tasks::downgrade(revision, method, result)
+    {
+        return if revision.is_modern() {
+            splice_stamp(spelled.as_bytes(), own_info)
+        } else {
+            spelled
+        };
+    }
     let text = result.as_bytes();
     let body = body(method);
     let hints = is_cacheable(method);
@@ -62,6 +72,11 @@ pub(super) fn downgrade(
     if revision.is_modern() {
         stamp(&mut object, hints, own_info);
         return object.write();
+    }
+    // T-09, T-01: a call that became a task.
+    if body == Body::Call && object.get_str("resultType").as_deref() == Some("task") {
+        unstamp(&mut object, hints);
+        return tasks::core_created(object);
     }
     if unstamp(&mut object, hints) || changed { object.write() } else { result.clone() }
 }
@@ -95,7 +110,7 @@ fn own_may_change(revision: Revision, body: Body, hints: bool, text: &[u8]) -> b
         // A newest-shape result that came from a modern upstream has one (`lift` sees to it), so
         // that for a legacy host where there is none there is no identity to take out, either.
         b"resultType" => true,
-        b"_meta" => modern,
+        b"_meta" | b"inputRequests" => modern,
         b"ttlMs" | b"cacheScope" => hints && !modern,
         b"structuredContent" if body == Body::Call && !modern => {
             revision < Revision::V2025_06_18 || value.first() != Some(&b'{')
@@ -236,9 +251,8 @@ fn stamp(object: &mut Object, hints: bool, own_info: &RawJson) {
         object.set("resultType", RawJson::write("complete"));
         "complete".to_owned()
     });
-    if kind == "input_required"
-        && let Some(requests) = object.get("inputRequests").and_then(questions::entries)
-    {
+    // Of an `input_required` result and of a task that waits for answers.
+    if let Some(requests) = object.get("inputRequests").and_then(questions::entries) {
         object.set("inputRequests", requests);
     }
     if hints && kind == "complete" {

@@ -6,5 +6,6 @@ pub mod links;
 pub mod logging;
 pub mod offer;
 pub mod questions;
+pub mod tasks;
 pub mod tool;
 pub mod tool_result;

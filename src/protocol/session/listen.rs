@@ -17,23 +17,30 @@ pub struct ListenFilter {
     pub resources: bool,
     /// `resourceSubscriptions`.
     pub uris: BTreeSet<String>,
+    /// `taskIds`, of the tasks extension (SEP-2663, "Task Status Notifications").
+    pub tasks: BTreeSet<String>,
 }
 
 const TOOLS: &str = "toolsListChanged";
 const PROMPTS: &str = "promptsListChanged";
 const RESOURCES: &str = "resourcesListChanged";
 const URIS: &str = "resourceSubscriptions";
+const TASKS: &str = "taskIds";
 
 impl ListenFilter {
     /// Reads the member; what is missing or of another type is not asked for.
     pub fn read(notifications: &RawJson) -> Self {
         let flag = |key| notifications.member(key).is_some_and(|flag| flag.as_bytes() == b"true");
-        let uris = notifications.member(URIS).and_then(|uris| uris.elements());
+        let texts = |key| {
+            let texts = notifications.member(key).and_then(|texts| texts.elements());
+            texts.into_iter().flatten().filter_map(|text| text.text()).collect()
+        };
         Self {
             tools: flag(TOOLS),
             prompts: flag(PROMPTS),
             resources: flag(RESOURCES),
-            uris: uris.into_iter().flatten().filter_map(|uri| uri.text()).collect(),
+            uris: texts(URIS),
+            tasks: texts(TASKS),
         }
     }
 
@@ -47,8 +54,10 @@ impl ListenFilter {
                 object.set(key, RawJson::write(&true));
             }
         }
-        if !self.uris.is_empty() {
-            object.set(URIS, RawJson::write(&self.uris));
+        for (key, texts) in [(URIS, &self.uris), (TASKS, &self.tasks)] {
+            if !texts.is_empty() {
+                object.set(key, RawJson::write(texts));
+            }
         }
         object.write()
     }
@@ -66,6 +75,7 @@ impl ListenFilter {
             prompts: self.prompts && !agreed.prompts,
             resources: self.resources && !agreed.resources,
             uris: self.uris.difference(&agreed.uris).cloned().collect(),
+            tasks: self.tasks.difference(&agreed.tasks).cloned().collect(),
         }
     }
 }
@@ -86,7 +96,8 @@ mod tests {
 
     #[test]
     fn filters_are_read_and_written() {
-        let whole = r#"{"toolsListChanged":true,"resourceSubscriptions":["a:b","c:d"]}"#;
+        let whole =
+            r#"{"toolsListChanged":true,"resourceSubscriptions":["a:b","c:d"],"taskIds":["t"]}"#;
         assert_eq!(filter(whole).write().as_str(), whole);
         let odd = filter(r#"{"toolsListChanged":"yes","resourceSubscriptions":[1,"a:b"],"x":1}"#);
         assert_eq!(odd.write().as_str(), r#"{"resourceSubscriptions":["a:b"]}"#);

@@ -49,10 +49,9 @@ impl Peer {
         self.info.as_ref()?.member_str("name")
     }
 
-    /// What is declared on to a modern upstream for a request of this peer (U-35); `None` where it
-    /// is a legacy one, which cannot be answered with questions.
-    pub fn declared_on(&self) -> Option<RawJson> {
-        self.revision.is_modern().then(|| questions::declared_on(&self.capabilities))
+    /// What it declared that can answer questions, for declaring it on to upstreams (U-35).
+    pub fn declared_on(&self) -> RawJson {
+        questions::declared_on(&self.capabilities)
     }
 }
 

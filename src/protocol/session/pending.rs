@@ -72,6 +72,8 @@ pub(super) struct Entry<S> {
     pub limits: CallLimits,
     pub wants_progress: bool,
     pub log: Option<LogWant>,
+    /// It may be answered by a task.
+    pub task: bool,
     pub started: Instant,
     pub last_activity: Instant,
     /// Which frame of the link carries it (the first is 1); `None` while it is held.
@@ -203,7 +205,12 @@ impl<S: CallSink> Pending<S> {
             table.last_heard = Some(now);
             (entry, table.revision.unwrap_or(Revision::NEWEST_LEGACY))
         };
-        entry.sink.done(classify(revision, &entry.method, outcome));
+        let task = entry.task && !revision.is_modern();
+        let answer = match outcome {
+            Ok(result) if task && is_task_handle(&result) => Answer::Task(result),
+            outcome => classify(revision, &entry.method, outcome),
+        };
+        entry.sink.done(answer);
         true
     }
 
@@ -350,6 +357,11 @@ impl<S: CallSink> Pending<S> {
         // Nothing panics inside the lock but a sink could; the table itself is whole all the time.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a legacy result is a task in place of what was asked for: `CreateTaskResult` of 2025-11-25.
+fn is_task_handle(result: &RawJson) -> bool {
+    result.member("task").is_some_and(|task| task.member_str("taskId").is_some())
 }
 
 /// What an outcome from the wire means. The wire has been parsed once; of a modern result one member

@@ -171,8 +171,17 @@ impl Pair {
         let limits = CallLimits { idle: Duration::from_mins(1), total: Duration::from_mins(10) };
         let sink = Sink { id, log: Arc::clone(&self.log) };
         let (method, params) = (Method::known(method), raw(params));
-        let call =
-            Call { id, method, params, wants_progress, log: None, declared: None, limits, sink };
+        let call = Call {
+            id,
+            method,
+            params,
+            wants_progress,
+            log: None,
+            declared: None,
+            task: None,
+            limits,
+            sink,
+        };
         self.upstream.start_call(self.now, call);
         self.pump();
         id

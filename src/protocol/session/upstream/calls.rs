@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::http::Kept;
 use super::opening::bare_params;
-use super::{Asked, Call, Phase, UpstreamEvent, UpstreamSession};
+use super::{Asked, Call, Phase, TaskWant, UpstreamEvent, UpstreamSession, tasks};
 use crate::protocol::edge::{self, keys};
 use crate::protocol::jsonrpc::{
     Id, Message, Method, Notification, RawJson, Request, salvage_cut_id, scan,
@@ -25,6 +25,8 @@ pub(super) struct Calls {
     pub envelope: Vec<(&'static str, RawJson)>,
     /// The upstream declared `logging`.
     pub logs: bool,
+    /// It takes calls of tools as tasks.
+    pub tasks: bool,
     /// The level that a legacy upstream was given last.
     log_level: Option<LogLevel>,
     /// When the liveness check under way was sent.
@@ -40,6 +42,7 @@ pub(super) struct Held {
     wants_progress: bool,
     log: Option<LogWant>,
     declared: Option<RawJson>,
+    task: Option<TaskWant>,
     /// It was sent in vain once, to the end of a session or with headers that no longer fit, and is
     /// not sent a third time (U-26, U-40).
     pub last: bool,
@@ -66,7 +69,7 @@ impl<S: CallSink> UpstreamSession<S> {
             call.sink.done(Answer::Lost { written: false, why: why.clone() });
             return;
         }
-        let Call { id, method, params, wants_progress, log, declared, limits, sink } = call;
+        let Call { id, method, params, wants_progress, log, declared, task, limits, sink } = call;
         let idle = after(now, limits.idle);
         let total = after(now, limits.total);
         self.timers.set_earlier(Timer::Calls, idle);
@@ -82,12 +85,13 @@ impl<S: CallSink> UpstreamSession<S> {
             limits,
             wants_progress,
             log,
+            task: task.is_some(),
             started: now,
             last_activity: now,
             frame: open.then_some(self.out.frames + 1),
         };
         self.pending.insert(id, entry);
-        let held = Held { id, method, params, wants_progress, log, declared, last: false };
+        let held = Held { id, method, params, wants_progress, log, declared, task, last: false };
         if open {
             self.send_call(held);
         } else {
@@ -131,7 +135,7 @@ impl<S: CallSink> UpstreamSession<S> {
     /// that tokens of different hosts cannot meet (F15, F37).
     fn send_call(&mut self, held: Held) {
         let Some(revision) = self.revision() else { return };
-        let Held { id, method, params, wants_progress, log, declared, last } = &held;
+        let Held { id, method, params, wants_progress, log, declared, task, last } = &held;
         let (id, last) = (*id, *last);
         let more = match self.marked_headers(method, params) {
             Ok(more) => more,
@@ -145,7 +149,11 @@ impl<S: CallSink> UpstreamSession<S> {
         let level = log.filter(|_| revision.is_modern() && self.calls.logs);
         let ours = self.config.capabilities.as_bytes();
         let declared = declared.as_ref().filter(|theirs| theirs.as_bytes() != ours);
-        let declared = declared.filter(|_| revision.is_modern());
+        let task = task.as_ref().filter(|_| self.calls.tasks);
+        let with_tasks = task
+            .filter(|_| revision.is_modern())
+            .map(|_| tasks::declared(declared.unwrap_or(&self.config.capabilities)));
+        let declared = with_tasks.as_ref().or(declared).filter(|_| revision.is_modern());
         let own;
         let meta = if *wants_progress || level.is_some() || declared.is_some() {
             let token = wants_progress.then(|| (keys::PROGRESS_TOKEN, RawJson::write(&id)));
@@ -159,7 +167,11 @@ impl<S: CallSink> UpstreamSession<S> {
         } else {
             self.calls.envelope.as_slice()
         };
-        let params = Some(edge::downgrade_params(revision, method, params, meta));
+        let params = edge::downgrade_params(revision, method, params, meta);
+        let params = Some(match task {
+            Some(task) if !revision.is_modern() => tasks::asked(params, task),
+            _ => params,
+        });
         let request = Request { id: Id::number(id), method: method.clone(), params };
         let kept = if last { Kept::Nothing } else { Kept::Call(held) };
         self.send_request_with(id, request, kept, more);

@@ -78,7 +78,7 @@ impl Listening {
             tools: flag("tools", "listChanged"),
             prompts: flag("prompts", "listChanged"),
             resources: flag("resources", "listChanged"),
-            uris: BTreeSet::new(),
+            ..ListenFilter::default()
         };
     }
 

@@ -13,6 +13,7 @@ mod inbound;
 mod listen;
 mod listing;
 mod opening;
+mod tasks;
 mod types;
 
 #[cfg(test)]
@@ -26,8 +27,8 @@ use bytes::Bytes;
 
 pub use exchange::{Exchange, ExchangeEnd, ExchangeNews, HttpConfig, HttpFailure};
 pub use types::{
-    Call, ListKind, ListRead, OpenError, OpeningTimings, Settled, UpstreamConfig, UpstreamEvent,
-    UpstreamOutput,
+    Call, ListKind, ListRead, OpenError, OpeningTimings, Settled, TaskWant, UpstreamConfig,
+    UpstreamEvent, UpstreamOutput,
 };
 
 use super::pending::{CallSink, Pending};

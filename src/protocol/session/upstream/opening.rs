@@ -18,7 +18,9 @@ use std::time::Instant;
 
 use super::UpstreamSession;
 use super::exchange::HttpFailure;
-use super::{Asked, OpenError, Phase, Settled, UpstreamConfig, UpstreamEvent, UpstreamOutput};
+use super::{
+    Asked, OpenError, Phase, Settled, UpstreamConfig, UpstreamEvent, UpstreamOutput, tasks,
+};
 use crate::protocol::Notice;
 use crate::protocol::edge::{keys, lifecycle};
 use crate::protocol::era_record::{EraRecord, EraSource};
@@ -422,6 +424,7 @@ impl<S: CallSink> UpstreamSession<S> {
         }
         self.lists.declare(&settled.capabilities);
         self.listening.declare(&settled.capabilities);
+        self.calls.tasks = tasks::offered(settled.revision, &settled.capabilities);
         let logging = settled.capabilities.member("logging");
         self.calls.logs = logging.is_some_and(|declared| !declared.is_null());
         let renewed = self.http.as_mut().is_some_and(|http| std::mem::take(&mut http.renewing));

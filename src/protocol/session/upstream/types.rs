@@ -9,6 +9,7 @@ use crate::protocol::Notice;
 use crate::protocol::era_record::{EraRecord, EraSource};
 use crate::protocol::jsonrpc::{Method, RawJson, RpcError};
 use crate::protocol::model::logging::LogMessage;
+use crate::protocol::model::tool::TaskSupport;
 use crate::protocol::revision::Revision;
 use crate::protocol::session::Limit;
 use crate::protocol::session::pending::{CallLimits, LogWant};
@@ -73,10 +74,23 @@ pub struct Call<S> {
     /// What its caller declared that a modern upstream is told in place of our own declaration; a
     /// legacy one was told at its handshake (U-35).
     pub declared: Option<RawJson>,
+    /// That it may be answered by a task.
+    pub task: Option<TaskWant>,
     /// Its limits.
     pub limits: CallLimits,
     /// Where its news go.
     pub sink: S,
+}
+
+/// The wish that a call may be answered by a task; without it no server is asked for one, and one
+/// that cannot do otherwise refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskWant {
+    /// How long the task is to be kept from its creation on. Only 2025-11-25 can be told; a server may
+    /// choose another time.
+    pub ttl: Duration,
+    /// What its tool says of tasks, which 2025-11-25 goes by.
+    pub support: TaskSupport,
 }
 
 /// What the opening settled.

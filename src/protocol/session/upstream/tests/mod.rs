@@ -123,6 +123,8 @@ struct Rig {
     log_want: Option<LogWant>,
     /// What the hosts of the next calls declared.
     declared: Option<RawJson>,
+    /// That they may be answered by a task.
+    task: Option<TaskWant>,
 }
 
 impl Rig {
@@ -146,6 +148,7 @@ impl Rig {
             cancelled: Vec::new(),
             log_want: None,
             declared: None,
+            task: None,
         };
         rig.session.open(now);
         rig.drain();
@@ -236,6 +239,7 @@ impl Rig {
             wants_progress,
             log: self.log_want,
             declared: self.declared.clone(),
+            task: self.task,
             limits,
             sink: Sink { id, log: Arc::clone(&self.log) },
         };

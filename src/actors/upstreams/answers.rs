@@ -1,0 +1,33 @@
+//! Whom a request's upstream may ask, and how.
+
+use crate::actors::host::line::HostLine;
+use crate::protocol::jsonrpc::RawJson;
+
+/// Who answers what an upstream asks while it works on a request.
+#[derive(Debug, Clone)]
+pub enum Answers {
+    /// The command line, `/v1`, mcpx itself: only those who answer at the broker.
+    Nobody,
+    /// A modern host, by an `input_required` result and another request (2026-07-28, mrtr page).
+    Inline {
+        /// What it declared on this request that can answer questions, `{}` where that is nothing.
+        declared: RawJson,
+    },
+    /// A legacy host, by a request of our own while its request is open.
+    Line {
+        /// To that host, on the stream of that request.
+        line: HostLine,
+        /// What it declared at its handshake that can answer questions, in newest shape.
+        declared: RawJson,
+    },
+}
+
+impl Answers {
+    /// The host's declaration, in newest shape, as far as it is of use to an upstream.
+    pub const fn declared(&self) -> Option<&RawJson> {
+        match self {
+            Self::Nobody => None,
+            Self::Inline { declared } | Self::Line { declared, .. } => Some(declared),
+        }
+    }
+}
