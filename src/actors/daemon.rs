@@ -13,6 +13,7 @@ use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::control::Identity;
 use super::control::http::ControlHttp;
@@ -167,6 +168,7 @@ fn build(
         eras: eras.clone(),
         catalog: catalog.clone(),
         subs: Subs::default(),
+        broker: Arc::default(),
         alive: Alive::default(),
         net,
     };
@@ -189,7 +191,10 @@ fn build(
     });
     let (hosts, root) = (HostsHandle::default(), RootHandle::new());
     let door = DoorHandle::default();
-    let parts = Parts { settings, events, eras, catalog, upstreams, hosts, door, identity, root };
+    let broker = BrokerHandle::new(settings.watch());
+    upstreams.use_broker(broker.clone());
+    let parts =
+        Parts { settings, events, eras, catalog, upstreams, broker, hosts, door, identity, root };
     (parts, around, capturing)
 }
 

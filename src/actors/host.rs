@@ -425,12 +425,20 @@ impl HostState {
             HostEvent::Cancelled { key } => {
                 self.requests.remove(&key);
             }
-            HostEvent::Opened { label, revision } => self.opened(&label, revision),
+            HostEvent::Opened { label, revision, declared } => {
+                self.context.upstreams.subs().host_opened(self.id, declared);
+                self.opened(&label, revision);
+            }
             HostEvent::Answered { ask, reply } => {
                 if let Some(waiting) = self.asked.remove(&ask) {
                     // Who waited may have gone.
                     let _ = waiting.send(reply);
                 }
+            }
+            HostEvent::Notification { method, .. }
+                if method.as_str() == "notifications/roots/list_changed" =>
+            {
+                self.context.upstreams.subs().roots_changed(self.id);
             }
             HostEvent::Notification { method, .. } => {
                 tracing::debug!(host = self.label(), %method, "notification without effect");

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Root
-//! ├─ EraCache, Catalog, SettingsKeeper        permanent; a crash restarts that one
+//! ├─ EraCache, Catalog, SettingsKeeper, Broker permanent; a crash restarts that one
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)
 //! └─ Hosts ── Host per connection             temporary, never restarted
 //! ```
@@ -46,5 +46,7 @@ pub mod era_cache;
 pub mod catalog;
 
 pub mod subs;
+
+pub mod broker;
 
 pub mod control;

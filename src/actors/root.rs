@@ -12,6 +12,7 @@ use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, Supervisio
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::control::Identity;
 use super::dispatch::Context;
@@ -103,6 +104,8 @@ pub struct Parts {
     pub catalog: CatalogHandle,
     /// The pools.
     pub upstreams: UpstreamsHandle,
+    /// Questions that no host can be asked.
+    pub broker: BrokerHandle,
     /// The host connections.
     pub hosts: HostsHandle,
     /// Where hosts come in over HTTP.
@@ -121,6 +124,7 @@ impl Parts {
             catalog: self.catalog.clone(),
             events: self.events.clone(),
             settings: self.settings.clone(),
+            broker: self.broker.clone(),
             identity: Arc::clone(&self.identity),
             hosts: self.hosts.clone(),
             door: self.door.clone(),

@@ -21,6 +21,7 @@ use tokio::sync::{oneshot, watch};
 pub use self::answers::Answers;
 use self::lists::{list_again, list_all, list_one};
 use self::supervisor::{Upstreams, UpstreamsMsg};
+use super::broker::BrokerHandle;
 use super::catalog::Listing;
 use super::instance::Shop;
 use super::pool::directory::{Directory, ScopeKey, Server};
@@ -219,6 +220,12 @@ impl UpstreamsHandle {
             Called::Done(answer) => Ok(answer),
             open @ Called::Open(_) => Box::pin(open.unattended()).await,
         }
+    }
+
+    /// Where questions go from now on that belong to no call.
+    pub fn use_broker(&self, broker: BrokerHandle) {
+        // There is one in a daemon's life.
+        let _ = self.shared.shop.broker.set(broker);
     }
 
     /// Who listens to what.

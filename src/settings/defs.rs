@@ -188,6 +188,19 @@ pub const DEFS: &[Def] = &[
         "A host without tasks is handed a call by mcpx_call that takes longer than this as a handle \
          for mcpx_task, and need not wait for it; 0: never.",
     ),
+    // Questions.
+    live(
+        "elicit.hold",
+        time(NOW, HOUR),
+        "How long a question that no host can be asked is kept although nobody listens for it; with 0 it \
+         is cancelled at once.",
+    ),
+    live(
+        "elicit.timeout",
+        time(MS, WEEK),
+        "How long a host or a person may take to answer a question.",
+    ),
+    live("elicit.max_open", count(1, 65_536), "Questions that may wait for a person at once."),
     // Tasks.
     live(
         "tasks.eager",

@@ -33,6 +33,8 @@ pub struct Settings {
     pub sessions: SessionSettings,
     /// Calls.
     pub call: CallSettings,
+    /// Questions.
+    pub elicit: ElicitSettings,
     /// Tasks.
     pub tasks: TaskSettings,
     /// Openings and lists.
@@ -85,6 +87,17 @@ pub struct HostSettings {
     pub log_rate: usize,
     /// `host.drain`: how long hosts' requests may go on when the daemon stops.
     pub drain: Duration,
+}
+
+/// Questions to hosts and people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ElicitSettings {
+    /// `elicit.hold`: how long a question is kept although nobody listens.
+    pub hold: Duration,
+    /// `elicit.timeout`: how long an answer is waited for.
+    pub timeout: Duration,
+    /// `elicit.max_open`: questions that wait for a person at once.
+    pub max_open: usize,
 }
 
 /// Hosts over HTTP: the listener.
@@ -366,6 +379,7 @@ impl Settings {
             http: v.http(),
             sessions: v.sessions(),
             call: v.call(),
+            elicit: v.elicit(),
             tasks: TaskSettings::of(v),
             upstream: v.upstream(),
             remote: v.remote(),
@@ -456,6 +470,14 @@ impl Values<'_> {
             max_subscriptions: self.count("host.max_subscriptions"),
             log_rate: self.count("host.log_rate"),
             drain: self.time("host.drain"),
+        }
+    }
+
+    fn elicit(&self) -> ElicitSettings {
+        ElicitSettings {
+            hold: self.time("elicit.hold"),
+            timeout: self.time("elicit.timeout"),
+            max_open: self.count("elicit.max_open"),
         }
     }
 

@@ -6,6 +6,7 @@
 mod arguments;
 mod call_tool;
 mod completion;
+mod confirm;
 mod core_tools;
 mod excerpt;
 mod listed;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
+use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::events::EventsHandle;
 use super::settings::SettingsHandle;
@@ -58,6 +60,8 @@ pub struct Context {
     pub events: EventsHandle,
     /// What is in force.
     pub settings: SettingsHandle,
+    /// Questions that no host can be asked.
+    pub broker: BrokerHandle,
     /// Who this daemon is and since when, for status pages.
     pub identity: Arc<super::control::Identity>,
     /// The host connections.

@@ -9,10 +9,13 @@ use tokio::sync::oneshot;
 use super::directory::{Lane, Lease, Route, RouteKey, ScopeKey, Server};
 use super::ongoing::{AskedCall, Called, Ongoing};
 use super::{PoolHandle, RouteAnswer};
+use crate::actors::broker::BrokerHandle;
 use crate::actors::instance::{InstanceMsg, Sink, Told};
 use crate::actors::support::ask::ask;
 use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{CallWant, Caller, Reason, Refused, Shared};
+use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::questions::with_elicitation;
 use crate::protocol::session::pending::CallLimits;
 use crate::protocol::session::upstream::{Call, ListKind};
 use crate::protocol::session::{Answer, Limit};
@@ -44,7 +47,8 @@ pub async fn call(shared: &Shared, want: CallWant) -> Result<Called, Refused> {
             None => Box::pin(find_route(&server, &key, &want, &settings.pool)).await?,
         };
         let answer = match leased {
-            Some(leased) => match send(leased, &mut scope, &server, &want, &settings).await {
+            Some(leased) => match send(shared, leased, &mut scope, &server, &want, &settings).await
+            {
                 Called::Done(answer) => answer,
                 // A server that has asked has begun: it is not called again for this.
                 open @ Called::Open(_) => return Ok(open),
@@ -167,6 +171,7 @@ async fn wait_for_route(
 
 /// Hands the call to the instance and waits for its outcome, or until its server asks.
 async fn send(
+    shared: &Shared,
     (id, lease): Leased,
     scope: &mut Option<CallScope>,
     server: &Server,
@@ -181,7 +186,8 @@ async fn send(
         params: want.params.clone(),
         wants_progress: want.progress.as_ref().is_some_and(ProgressSender::wants_progress),
         log: want.progress.as_ref().and_then(ProgressSender::log_want),
-        declared: want.caller.answers.declared().cloned(),
+        host: want.caller.host.map(|host| host.0),
+        declared: can_be_asked(shared, &want.caller),
         task: want.task,
         limits: CallLimits { idle: settings.call.idle, total: settings.call.total },
         sink: Sink::new(reply, heard),
@@ -203,6 +209,16 @@ async fn send(
     guard.done();
     drop(lease);
     Called::Done(answer)
+}
+
+/// What can be asked in the course of a call, where anything can: what its host declared (U-35), and
+/// any elicitation while somebody answers at the broker (U-36).
+fn can_be_asked(shared: &Shared, caller: &Caller) -> Option<RawJson> {
+    let declared = caller.answers.declared();
+    if shared.shop().broker.get().is_some_and(BrokerHandle::listens) {
+        return Some(with_elicitation(declared));
+    }
+    declared.cloned()
 }
 
 /// Cancels the call if its caller's future falls before the outcome (F36).

@@ -48,6 +48,11 @@ impl ScopeKey {
         }
     }
 
+    /// Whether calls of several hosts may meet in an instance.
+    pub const fn is_shared(&self) -> bool {
+        matches!(self, Self::Global | Self::Project(_) | Self::NoProject)
+    }
+
     /// For people.
     pub fn text(&self) -> String {
         match self {
@@ -238,6 +243,7 @@ pub struct Route {
     /// Its calls in flight.
     pub pending: Arc<Pending<Sink>>,
     permits: Arc<Semaphore>,
+    most: usize,
     load: Arc<Load>,
 }
 
@@ -249,7 +255,24 @@ impl Route {
         permits: usize,
         load: Arc<Load>,
     ) -> Self {
-        Self { instance, pending, permits: Arc::new(Semaphore::new(permits.max(1))), load }
+        let most = permits.max(1);
+        Self { instance, pending, permits: Arc::new(Semaphore::new(most)), most, load }
+    }
+
+    /// From now on one call at a time; those in flight go on.
+    pub fn serialise(&self) {
+        if self.load.serial.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let surplus = self.most.saturating_sub(1);
+        // What is in use goes when it is given back.
+        let in_use = surplus.saturating_sub(self.permits.forget_permits(surplus));
+        self.load.surplus.fetch_add(in_use, Ordering::SeqCst);
+    }
+
+    /// Whether it has one call at a time.
+    pub fn is_serial(&self) -> bool {
+        self.load.serial.load(Ordering::SeqCst)
     }
 
     /// The instance.
@@ -284,14 +307,24 @@ pub struct Load {
     callers: AtomicUsize,
     held: AtomicBool,
     leaving: AtomicBool,
+    /// It has one call at a time, because what it asks does not say to which call it belongs.
+    serial: AtomicBool,
+    /// Permits in use that are not to be given back.
+    surplus: AtomicUsize,
     actor: ActorRef<InstanceMsg>,
 }
 
 impl Load {
     /// Nobody yet.
     pub const fn new(actor: ActorRef<InstanceMsg>) -> Self {
-        let (callers, held) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Self { callers, held, leaving: AtomicBool::new(false), actor }
+        Self {
+            callers: AtomicUsize::new(0),
+            held: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
+            serial: AtomicBool::new(false),
+            surplus: AtomicUsize::new(0),
+            actor,
+        }
     }
 
     /// How many there are.
@@ -339,18 +372,31 @@ impl Drop for Counted {
 /// The right to have one call in flight on an instance; given back when it falls.
 #[derive(Debug)]
 pub struct Lease {
-    _permit: OwnedSemaphorePermit,
+    permit: Option<OwnedSemaphorePermit>,
     counted: Counted,
 }
 
 impl Lease {
     fn new(permit: OwnedSemaphorePermit, load: &Arc<Load>) -> Self {
-        Self { _permit: permit, counted: Counted::new(load) }
+        Self { permit: Some(permit), counted: Counted::new(load) }
     }
 
     /// The instance.
     pub fn actor(&self) -> &ActorRef<InstanceMsg> {
         &self.counted.0.actor
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let load = &self.counted.0;
+        if load.serial.load(Ordering::SeqCst) {
+            let less = |surplus: usize| surplus.checked_sub(1);
+            let one = load.surplus.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+            if let (Ok(_), Some(permit)) = (one, self.permit.take()) {
+                permit.forget();
+            }
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::directory::Lease;
 use crate::actors::instance::{CallNews, InstanceMsg, NewsQueue, Said};
 use crate::actors::upstreams::Refused;
 use crate::protocol::jsonrpc::RawJson;
-use crate::protocol::model::questions::{Question, Reply, cancelled};
+use crate::protocol::model::questions::{Question, Reply, unanswered};
 use crate::protocol::session::Answer;
 
 /// What came of a call.
@@ -25,7 +25,7 @@ pub enum Called {
 }
 
 impl Called {
-    /// The outcome, with nobody there to ask: whatever is asked is answered with `cancel`.
+    /// The outcome, with nobody there to ask.
     pub async fn unattended(self) -> Result<Answer, Refused> {
         let mut ongoing = match self {
             Self::Done(answer) => return Ok(answer),
@@ -33,7 +33,7 @@ impl Called {
         };
         loop {
             match ongoing.next().await {
-                News::Asked { key, .. } => ongoing.reply(&key, Ok(cancelled())),
+                News::Asked { key, question } => ongoing.reply(&key, unanswered(&question)),
                 News::Withdrawn { .. } | News::Status(_) => {}
                 News::Done(answered) => return answered,
             }

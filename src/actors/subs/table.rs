@@ -11,7 +11,9 @@ use crate::actors::host::HostMsg;
 use crate::actors::instance::{InstanceId, InstanceMsg};
 use crate::actors::pool::directory::ScopeKey;
 use crate::actors::upstreams::{Caller, HostId};
+use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::logging::LogMessage;
+use crate::protocol::model::questions;
 use crate::protocol::session::Limit;
 use crate::protocol::session::host::HostNote;
 use crate::settings::ServerDef;
@@ -32,6 +34,8 @@ pub(super) struct Host {
     line: ActorRef<HostMsg>,
     logs: Arc<Semaphore>,
     subs: Vec<Sub>,
+    /// What it can be asked, where its handshake said so.
+    pub(super) declared: Option<RawJson>,
 }
 
 /// One subscription of a host.
@@ -58,6 +62,8 @@ pub(super) struct Watcher {
     pub(super) actor: ActorRef<InstanceMsg>,
     /// It has been told to look, and has not looked yet.
     pub(super) told: bool,
+    /// Roots of a host that it serves have changed since it looked.
+    pub(super) roots_changed: bool,
 }
 
 /// One resource.
@@ -73,7 +79,8 @@ struct Watch {
 
 impl Host {
     pub(super) fn new(caller: Caller, line: ActorRef<HostMsg>, log_queue: usize) -> Self {
-        Self { caller, line, logs: Arc::new(Semaphore::new(log_queue)), subs: Vec::new() }
+        let logs = Arc::new(Semaphore::new(log_queue));
+        Self { caller, line, logs, subs: Vec::new(), declared: None }
     }
 
     /// What it subscribed to, as it knows it.
@@ -86,6 +93,16 @@ impl Host {
         if let Ok(credit) = Arc::clone(waiting).try_acquire_owned() {
             // One that has just left needs no telling.
             let _ = self.line.cast(HostMsg::Note { note, credit });
+        }
+    }
+}
+
+impl Watcher {
+    /// One word to look waits at a time.
+    fn look(&mut self) {
+        if !std::mem::replace(&mut self.told, true) {
+            // One that has just ended tells by its place in the list.
+            let _ = self.actor.cast(InstanceMsg::Watch);
         }
     }
 }
@@ -111,11 +128,8 @@ impl Group {
 
     /// Something else is wanted.
     fn changed(&mut self) {
-        if let Some(first) = self.watchers.first_mut()
-            && !std::mem::replace(&mut first.told, true)
-        {
-            // One that has just ended tells by its place in the list.
-            let _ = first.actor.cast(InstanceMsg::Watch);
+        if let Some(first) = self.watchers.first_mut() {
+            first.look();
         }
     }
 
@@ -228,6 +242,42 @@ impl Table {
             if ScopeKey::of(def.scope, &host.caller, || 0) == *scope {
                 let LogMessage { level, params } = message.clone();
                 host.tell(HostNote::Log { level, params, about: None }, &host.logs);
+            }
+        }
+    }
+
+    /// U-36: what every host with a handshake that is served in this scope can be asked.
+    pub(super) fn declared(&self, def: &ServerDef, scope: &ScopeKey) -> Object {
+        let here = |host: &&Host| ScopeKey::of(def.scope, &host.caller, || 0) == *scope;
+        let hosts = self.hosts.values().filter(here);
+        let all: Vec<&RawJson> = hosts.filter_map(|host| host.declared.as_ref()).collect();
+        questions::declared_by_all(&all)
+    }
+
+    pub(super) fn roots_changed(&mut self, host: HostId) {
+        let Some(host) = self.hosts.get(&host) else { return };
+        let Caller { host: id, project, .. } = &host.caller;
+        for ((_, scope), group) in &mut self.groups {
+            let serves = match scope {
+                ScopeKey::Global => true,
+                ScopeKey::Project(folder) => project.as_ref() == Some(folder),
+                ScopeKey::NoProject => project.is_none(),
+                ScopeKey::Session(session) => *id == Some(*session),
+                ScopeKey::Call(_) => false,
+            };
+            if serves {
+                for watcher in &mut group.watchers {
+                    watcher.roots_changed = true;
+                    watcher.look();
+                }
+            }
+        }
+    }
+
+    pub(super) fn completed(&self, def: &ServerDef, scope: &ScopeKey, id: &RawJson) {
+        for host in self.hosts.values().filter(|host| host.declared.is_some()) {
+            if ScopeKey::of(def.scope, &host.caller, || 0) == *scope {
+                host.tell(HostNote::Completed { id: id.clone() }, &host.logs);
             }
         }
     }

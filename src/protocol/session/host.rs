@@ -97,6 +97,8 @@ pub enum HostEvent {
         label: String,
         /// The revision spoken, as text, for status pages and logs.
         revision: String,
+        /// What a legacy host can be asked; none where each request says so for itself.
+        declared: Option<RawJson>,
     },
     /// The reply to a question of [`HostSession::ask`].
     Answered {

@@ -269,7 +269,9 @@ impl HostSession {
     fn introduce(&mut self, peer: &Peer) {
         self.stage = Stage::Introduced;
         let label = implementation::label(peer.info.as_ref());
-        let event = HostEvent::Opened { label, revision: peer.revision.to_string() };
+        let declared = (!peer.revision.is_modern()).then(|| peer.declared_on());
+        let revision = peer.revision.to_string();
+        let event = HostEvent::Opened { label, revision, declared };
         self.outputs.push_back(HostOutput::Event(event));
     }
 }

@@ -147,7 +147,7 @@ fn h01_h07_served_revisions_are_echoed_and_govern() {
         let request = host.call(&plain("1", "tools/call"));
         assert_eq!(request.peer.revision.as_str(), revision);
         let opened = |event: &HostEvent| match event {
-            HostEvent::Opened { label, revision } => Some(format!("{label} {revision}")),
+            HostEvent::Opened { label, revision, .. } => Some(format!("{label} {revision}")),
             _ => None,
         };
         assert_eq!(host.events.iter().find_map(opened).unwrap(), format!("h 2 {revision}"));
