@@ -42,7 +42,7 @@ pub(super) async fn answer(
 ) -> HttpOut {
     let Some(face) = context.hosts.face() else { return answer::ending() };
     let mut session = HostSession::new(face);
-    session.handle_post(clock::now(), POST, Incoming::One(Message::Request(request)));
+    session.handle_post(clock::now(), POST, Incoming::One(Message::Request(request)), true);
     let mut said = Said::default();
     let asked = said.take(context, &mut session);
     let Some(asked) = asked else { return said.whole(accepts) };
@@ -97,7 +97,7 @@ impl Said {
                 // A modern host is asked nothing but by the answer to its own request.
                 HostOutput::Event(
                     HostEvent::Cancelled { .. }
-                    | HostEvent::Answered { .. }
+                    | HostEvent::Answered(_)
                     | HostEvent::Notification { .. },
                 ) => {}
                 HostOutput::Notice(notice) => {

@@ -21,6 +21,7 @@ fn session() -> HostSession {
         max_in_flight: 8,
         progress_pace: ProgressPace::FREE,
         log_rate: 100,
+        max_open_questions: 4,
         over_stdio: false,
     }))
 }
@@ -28,7 +29,7 @@ fn session() -> HostSession {
 /// POSTs `text`; what comes of it, in short.
 fn post(session: &mut HostSession, number: u64, text: &str) -> Vec<String> {
     let (incoming, _) = parse_noting(&Bytes::copy_from_slice(text.as_bytes()));
-    session.handle_post(some_instant(), PostId(number), incoming.expect("messages"));
+    session.handle_post(some_instant(), PostId(number), incoming.expect("messages"), true);
     outputs(session)
 }
 

@@ -26,6 +26,7 @@ fn config() -> HostConfig {
         max_in_flight: 3,
         progress_pace: ProgressPace { interval: Duration::from_millis(100), burst: 1 },
         log_rate: 100,
+        max_open_questions: 4,
         over_stdio: true,
     }
 }
