@@ -6,6 +6,7 @@ use super::*;
 use crate::protocol::session::upstream::ListKind;
 
 mod notes;
+mod questions;
 
 const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"logging":{}}"#;
 
