@@ -25,6 +25,7 @@ use super::instance::Shop;
 use super::instance::connect::Children;
 use super::instance::keeper::Alive;
 use super::instance::spec::Surroundings;
+use super::listens::ListensHandle;
 use super::root::{self, End, Parts, RootHandle};
 use super::settings::{SettingsArgs, SettingsHandle};
 use super::subs::Subs;
@@ -190,11 +191,22 @@ fn build(
         capabilities: own_capabilities(),
     });
     let (hosts, root) = (HostsHandle::default(), RootHandle::new());
-    let door = DoorHandle::default();
+    let (door, listens) = (DoorHandle::default(), ListensHandle::default());
     let broker = BrokerHandle::new(settings.watch());
     upstreams.use_broker(broker.clone());
-    let parts =
-        Parts { settings, events, eras, catalog, upstreams, broker, hosts, door, identity, root };
+    let parts = Parts {
+        settings,
+        events,
+        eras,
+        catalog,
+        upstreams,
+        broker,
+        listens,
+        hosts,
+        door,
+        identity,
+        root,
+    };
     (parts, around, capturing)
 }
 

@@ -8,6 +8,7 @@
 
 pub(crate) mod line;
 mod link;
+mod listen;
 mod over_http;
 pub(crate) mod sessions;
 pub(crate) mod streams;
@@ -25,12 +26,14 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use self::line::Questions;
 use self::link::LinkWire;
+use self::listen::ListenGuard;
 use self::over_http::Session;
 use self::sessions::{SessionId, Sessions};
 use self::streams::{HttpWire, PostIn};
 use self::work::{Report, run, run_with_progress};
 use super::dispatch::{self, Context, Listed, Repeats, Views};
 use super::events::Event;
+use super::listen::Word;
 use super::support::progress::{self, CallNote, Wants};
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
@@ -120,6 +123,9 @@ pub(crate) enum HostMsg {
     /// The subscriptions: something that this host did not ask for now, with the credit that lets
     /// the next of its kind come.
     Note { note: HostNote, credit: OwnedSemaphorePermit },
+    /// A listen stream of this host: something to say on it, with the credit that lets it say the
+    /// next.
+    Streamed { key: CallKey, word: Word, credit: Option<OwnedSemaphorePermit> },
     /// The timer: the session's deadline has come.
     DeadlineDue,
     /// Hosts: the daemon stops; finish what is open and leave.
@@ -154,6 +160,7 @@ pub(crate) struct HostState {
     wire: Wire,
     requests: HashMap<CallKey, TaskGuard>,
     questions: Questions,
+    listens: HashMap<CallKey, ListenGuard>,
     context: Arc<Context>,
     caller: Caller,
     revision: String,
@@ -162,6 +169,8 @@ pub(crate) struct HostState {
     view: Views,
     /// It has lists from an earlier daemon.
     returns: bool,
+    /// Those of them that were others then.
+    missed: Vec<ListKind>,
     opened: bool,
     draining: bool,
     timer: Timer,
@@ -247,6 +256,7 @@ impl Actor for Host {
             HostMsg::Unask { ask } => state.unask(&ask),
             HostMsg::ViewChanged { view } => state.view_changed(view),
             HostMsg::Note { note, credit } => state.note(now, note, credit),
+            HostMsg::Streamed { key, word, credit } => state.streamed(key, word, credit),
             HostMsg::DeadlineDue => {
                 state.timer.fired();
                 state.session.handle_timeout(now);
@@ -267,6 +277,7 @@ impl Actor for Host {
         state: &mut HostState,
     ) -> Result<(), ActorProcessingErr> {
         state.requests.clear();
+        state.listens.clear();
         Ok(())
     }
 
@@ -312,6 +323,7 @@ impl HostState {
             wire,
             requests: HashMap::new(),
             questions: Questions::default(),
+            listens: HashMap::new(),
             caller,
             revision: String::new(),
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
@@ -319,12 +331,13 @@ impl HostState {
             context,
             view,
             returns,
+            missed: changed,
             opened: false,
             draining: false,
             timer: Timer::new(),
         };
         state.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{}", state.view)));
-        for kind in changed {
+        for kind in state.missed.clone() {
             state.session.host_note(clock::now(), HostNote::Changed(kind));
         }
         if returns {
@@ -419,8 +432,10 @@ impl HostState {
     fn act_on(&mut self, event: HostEvent) {
         match event {
             HostEvent::Request(request) => self.start(request),
+            HostEvent::Listen(want) => self.open_stream(clock::now(), want),
             HostEvent::Cancelled { key } => {
                 self.requests.remove(&key);
+                self.listens.remove(&key);
             }
             HostEvent::Opened { label, revision, declared } => {
                 self.context.upstreams.subs().host_opened(self.id, declared);

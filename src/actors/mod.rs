@@ -4,6 +4,7 @@
 //! Root
 //! ├─ EraCache, Catalog, SettingsKeeper, Broker permanent; a crash restarts that one
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)
+//! ├─ Listens ── Listen per stream of a host   temporary, never restarted
 //! └─ Hosts ── Host per connection             temporary, never restarted
 //! ```
 //!
@@ -48,5 +49,9 @@ pub mod catalog;
 pub mod subs;
 
 pub mod broker;
+
+pub mod listens;
+
+pub mod listen;
 
 pub mod control;

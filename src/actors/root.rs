@@ -20,6 +20,7 @@ use super::era_cache::EraCacheHandle;
 use super::events::{Event, EventsHandle};
 use super::hosts::HostsHandle;
 use super::hosts::door::DoorHandle;
+use super::listens::ListensHandle;
 use super::settings::SettingsHandle;
 use super::support::ask::AskError;
 use super::support::restart::Intensity;
@@ -106,6 +107,8 @@ pub struct Parts {
     pub upstreams: UpstreamsHandle,
     /// Questions that no host can be asked.
     pub broker: BrokerHandle,
+    /// Listen streams towards hosts.
+    pub listens: ListensHandle,
     /// The host connections.
     pub hosts: HostsHandle,
     /// Where hosts come in over HTTP.
@@ -126,6 +129,7 @@ impl Parts {
             settings: self.settings.clone(),
             broker: self.broker.clone(),
             identity: Arc::clone(&self.identity),
+            listens: self.listens.clone(),
             hosts: self.hosts.clone(),
             door: self.door.clone(),
             root: self.root.clone(),
@@ -144,6 +148,8 @@ impl Parts {
         let whole = settings.daemon.stop;
         let stopping = async {
             self.events.emit(Event::new("daemon.stopping", "hosts are asked to finish"));
+            // At once: nothing of a stream is waited for.
+            let _ = self.listens.drain(settings.daemon.ask).await;
             if self.hosts.drain(settings.host.drain).await == Err(AskError::Late) {
                 let text = "hosts had calls in flight when host.drain passed; they are told that \
                             the outcome is unknown";
@@ -181,12 +187,19 @@ enum Child {
     Catalog,
     Upstreams,
     Settings,
+    Listens,
     Hosts,
 }
 
 impl Child {
-    const ALL: [Self; 5] =
-        [Self::EraCache, Self::Catalog, Self::Upstreams, Self::Settings, Self::Hosts];
+    const ALL: [Self; 6] = [
+        Self::EraCache,
+        Self::Catalog,
+        Self::Upstreams,
+        Self::Settings,
+        Self::Listens,
+        Self::Hosts,
+    ];
 }
 
 #[derive(Debug)]
@@ -268,6 +281,7 @@ impl RootState {
             Child::Catalog => parts.catalog.start(me).await?,
             Child::Upstreams => parts.upstreams.start(me).await?,
             Child::Settings => parts.settings.start(me).await?,
+            Child::Listens => parts.listens.start(me, parts.events.clone()).await?,
             Child::Hosts => parts.hosts.start(me, parts.context()).await?,
         };
         self.children.insert(cell.get_id(), child);

@@ -28,7 +28,7 @@ use super::pool::directory::{Directory, ScopeKey, Server};
 use super::pool::ongoing::Called;
 pub use super::pool::status::{InstanceStatus, PoolStatus, ProtocolStatus};
 use super::pool::{InstanceLog, PoolMsg, caller};
-use super::subs::{Said, Subs};
+use super::subs::{ListenerId, Said, Subs};
 use super::support::ask::AskError;
 use super::support::progress::ProgressSender;
 use super::support::slot::Slot;
@@ -233,17 +233,18 @@ impl UpstreamsHandle {
         &self.shared.shop.subs
     }
 
-    /// Subscribes the caller's host to a resource of a server, which it knows as `shown`, and waits
-    /// until the server, started where that is needed, has agreed or refused. Dropping the future
-    /// takes it back.
+    /// Subscribes a host or stream of the caller's to a resource of a server, which it knows as
+    /// `shown`, and waits until the server, started where that is needed, has agreed or refused.
+    /// Dropping the future takes it back.
     pub async fn subscribe(
         &self,
+        listener: Option<ListenerId>,
         caller: &Caller,
         server: &str,
         uri: &str,
         shown: &str,
     ) -> Result<Said, Refused> {
-        subscribe::subscribe(&self.shared, caller, server, uri, shown).await
+        subscribe::subscribe(&self.shared, listener, caller, server, uri, shown).await
     }
 
     /// Puts other settings in force. Only servers whose definition differs are replaced: calls in

@@ -477,6 +477,23 @@ pub const DEFS: &[Def] = &[
         "Log messages of servers that one host is sent in a second; more are dropped.",
     ),
     live("host.drain", time(NOW, HOUR), "How long hosts' calls may go on when the daemon stops."),
+    // Streams of subscriptions/listen.
+    live(
+        "listen.max_per_host",
+        count(0, 65_536),
+        "Streams of subscriptions/listen that one host may have open.",
+    ),
+    live(
+        "listen.max",
+        count(0, 1_000_000),
+        "Streams of subscriptions/listen open at once, of all hosts.",
+    ),
+    live(
+        "listen.ack_wait",
+        time(NOW, HOUR),
+        "How long the acknowledgement of a stream waits for servers to agree to tell of its \
+         resources; those that have not by then are left out of it.",
+    ),
     // Hosts over HTTP.
     live(
         "http.listen",

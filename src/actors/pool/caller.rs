@@ -83,6 +83,8 @@ fn leased_now(route: &Route) -> Option<Leased> {
 enum Stage {
     Start,
     Permit,
+    /// A permit of an instance that has one call at a time.
+    Turn,
 }
 
 /// Waits for a route and a permit within `pool.queue` and `pool.queue_timeout`. `None` where the
@@ -122,6 +124,13 @@ fn too_late(name: &str, stage: Stage, pool: &PoolSettings) -> Refused {
              `mcpx status {name}` shows what it is doing",
             limit.value,
         ),
+        Stage::Turn => format!(
+            "server `{name}` was busy for {} (setting pool.queue_timeout): it asks questions without \
+             saying to which call they belong, so its calls are made one after the other, and the one \
+             before this waits for an answer or works; raise the server's `max`, or give it `scope = \
+             \"session\"`, which is an instance for each host",
+            limit.value,
+        ),
         Stage::Permit => format!(
             "server `{name}` was busy for {} (setting pool.queue_timeout): each of its instances \
              had {} calls in flight (setting pool.in_flight); raise the server's `max` or try again",
@@ -151,7 +160,7 @@ async fn wait_for_route(
                 RouteAnswer::Late => return Err(too_late(&server.def.key, *stage, pool)),
             }
         };
-        *stage = Stage::Permit;
+        *stage = if route.is_serial() { Stage::Turn } else { Stage::Permit };
         if let Some(leased) = leased_now(&route) {
             return Ok(Some(leased));
         }

@@ -186,9 +186,9 @@ pub fn with_elicitation(declared: Option<&RawJson>) -> RawJson {
 /// What a server may be told that several hosts share, beside elicitation: sampling and roots where
 /// all of them declared them, and of what there is to these the same (U-36). `declared` holds the
 /// capabilities of each; where there are none nothing is.
-pub fn declared_by_all(declared: &[&RawJson]) -> Object {
+pub fn declared_by_all(declared: &[RawJson]) -> Object {
     let all = |capability: &str, member: Option<&str>| {
-        let has = |capabilities: &&RawJson| {
+        let has = |capabilities: &RawJson| {
             let found = capabilities.member(capability).filter(RawJson::is_object);
             found.is_some_and(|found| match member {
                 None => true,
@@ -366,8 +366,7 @@ mod tests {
     fn u36_what_all_hosts_declare() {
         let by_all = |declared: &[&str]| {
             let declared: Vec<RawJson> = declared.iter().map(|text| raw(text)).collect();
-            let all: Vec<&RawJson> = declared.iter().collect();
-            declared_by_all(&all).write().as_str().to_owned()
+            declared_by_all(&declared).write().as_str().to_owned()
         };
         let full = r#"{"sampling":{"tools":{},"context":{}},"roots":{"listChanged":true},"elicitation":{}}"#;
         assert_eq!(by_all(&[]), "{}");

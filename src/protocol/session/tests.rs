@@ -100,6 +100,7 @@ impl Pair {
             capabilities: raw(r#"{"tools":{"listChanged":true}}"#),
             instructions: "be brief".into(),
             max_in_flight: 10,
+            max_listens: 2,
             progress_pace: ProgressPace::FREE,
             log_rate: 100,
             max_open_questions: 4,

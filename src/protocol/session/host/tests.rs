@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::protocol::session::upstream::ListKind;
 
+mod listen;
 mod notes;
 mod questions;
 
@@ -25,6 +26,7 @@ fn config() -> HostConfig {
         capabilities: raw(CAPABILITIES),
         instructions: "short".to_owned(),
         max_in_flight: 3,
+        max_listens: 2,
         progress_pace: ProgressPace { interval: Duration::from_millis(100), burst: 1 },
         log_rate: 100,
         max_open_questions: 4,

@@ -212,6 +212,15 @@ impl ListKind {
         }
     }
 
+    /// The notification that it has changed; templates have none of their own.
+    pub const fn changed_method(self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Resources | Self::Templates => "notifications/resources/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
+        }
+    }
+
     /// The member of an item that tells it from the others.
     pub const fn item_key(self) -> &'static str {
         match self {
