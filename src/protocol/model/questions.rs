@@ -14,10 +14,10 @@ const QUESTIONS: [(&str, &str); 3] = [
 ];
 
 /// The answers of a request that is asked again, by the keys of the questions.
-const RESPONSES: &str = "inputResponses";
+pub const RESPONSES: &str = "inputResponses";
 
 /// What a server wants back with the answers, untouched.
-const STATE: &str = "requestState";
+pub const STATE: &str = "requestState";
 
 /// What is said to a question: its result, or an error.
 pub type Reply = Result<RawJson, RpcError>;
