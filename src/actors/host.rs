@@ -8,6 +8,7 @@
 
 pub(crate) mod line;
 mod link;
+mod listen;
 mod over_http;
 pub(crate) mod sessions;
 pub(crate) mod streams;
@@ -25,12 +26,14 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use self::line::{AskIds, HostLine};
 use self::link::LinkWire;
+use self::listen::ListenGuard;
 use self::over_http::Session;
 use self::sessions::{SessionId, Sessions};
 use self::streams::{HttpWire, PostIn};
 use self::work::{Report, run, run_with_progress};
-use super::dispatch::{self, Context, Listed, Repeats, Views};
+use super::dispatch::{self, Context, Listed, Repeats, TaskSide, Views};
 use super::events::Event;
+use super::listen::Word;
 use super::support::progress::{self, CallNote, Wants};
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
@@ -44,7 +47,7 @@ use crate::protocol::session::host::{
     HostConfig, HostEvent, HostNote, HostOutput, HostSession, PostId,
 };
 use crate::protocol::session::upstream::ListKind;
-use crate::protocol::session::{CallKey, HostRequest, Outcome, Peer};
+use crate::protocol::session::{CallKey, HostRequest, Outcome, Peer, TaskForm};
 use crate::transport::clock;
 use crate::transport::link::Link;
 
@@ -71,6 +74,8 @@ pub(crate) enum Way {
         link: Box<Link>,
         /// The digest of the tool list that this host saw before a daemon restart.
         seen_view: Option<String>,
+        /// The name that its shim has given itself.
+        name: Option<String>,
     },
     /// By the answers to its requests over HTTP. The session can be found by its id from its
     /// handshake on; without a handshake it ends as soon as it has answered (H-10, H-27).
@@ -120,6 +125,9 @@ pub(crate) enum HostMsg {
     /// The subscriptions: something that this host did not ask for now, with the credit that lets
     /// the next of its kind come.
     Note { note: HostNote, credit: OwnedSemaphorePermit },
+    /// A listen stream of this host: something to say on it, with the credit that lets it say the
+    /// next.
+    Streamed { key: CallKey, word: Word, credit: Option<OwnedSemaphorePermit> },
     /// The timer: the session's deadline has come.
     DeadlineDue,
     /// Hosts: the daemon stops; finish what is open and leave.
@@ -153,6 +161,7 @@ pub(crate) struct HostState {
     session: HostSession,
     wire: Wire,
     requests: HashMap<CallKey, TaskGuard>,
+    listens: HashMap<CallKey, ListenGuard>,
     /// Who waits for what the host says to which question.
     asked: HashMap<Id, oneshot::Sender<Reply>>,
     context: Arc<Context>,
@@ -161,8 +170,12 @@ pub(crate) struct HostState {
     repeats: Arc<Repeats>,
     listed: Arc<Listed>,
     view: Views,
+    /// By which it is the same session for a later daemon; a secret, as its tasks are its own.
+    name: Arc<str>,
     /// It has lists from an earlier daemon.
     returns: bool,
+    /// Those of them that were others then.
+    missed: Vec<ListKind>,
     /// What a legacy host declared that can answer questions, once it has asked something.
     declared: Option<RawJson>,
     /// The ids of what it is asked.
@@ -259,6 +272,7 @@ impl Actor for Host {
             }
             HostMsg::ViewChanged { view } => state.view_changed(view),
             HostMsg::Note { note, credit } => state.note(now, note, credit),
+            HostMsg::Streamed { key, word, credit } => state.streamed(key, word, credit),
             HostMsg::DeadlineDue => {
                 state.timer.fired();
                 state.session.handle_timeout(now);
@@ -279,6 +293,7 @@ impl Actor for Host {
         state: &mut HostState,
     ) -> Result<(), ActorProcessingErr> {
         state.requests.clear();
+        state.listens.clear();
         Ok(())
     }
 
@@ -297,14 +312,14 @@ impl HostState {
     fn new(me: ActorRef<HostMsg>, args: HostArgs) -> Self {
         let HostArgs { id, way, project, listed, view, config, context } = args;
         let settings = context.settings();
-        let (wire, seen_view) = match way {
-            Way::Link { link, seen_view } => {
+        let (wire, seen_view, name) = match way {
+            Way::Link { link, seen_view, name } => {
                 let credits = settings.link.read_credits;
-                (Wire::Link(LinkWire::new(&me, *link, credits)), seen_view)
+                (Wire::Link(LinkWire::new(&me, *link, credits)), seen_view, name)
             }
             Way::Http { id, sessions } => {
                 let wire = HttpWire::new(settings.sessions);
-                (Wire::Http(Box::new(Session::new(wire, id, sessions))), None)
+                (Wire::Http(Box::new(Session::new(wire, id, sessions))), None, None)
             }
         };
         let caller = Caller {
@@ -323,6 +338,7 @@ impl HostState {
             session: HostSession::new(config),
             wire,
             requests: HashMap::new(),
+            listens: HashMap::new(),
             asked: HashMap::new(),
             caller,
             revision: String::new(),
@@ -330,7 +346,9 @@ impl HostState {
             listed,
             context,
             view,
+            name: name.unwrap_or_else(clock::random_name).into(),
             returns,
+            missed: changed,
             declared: None,
             asks: Arc::new(AskIds::start()),
             opened: false,
@@ -338,7 +356,7 @@ impl HostState {
             timer: Timer::new(),
         };
         state.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{}", state.view)));
-        for kind in changed {
+        for kind in state.missed.clone() {
             state.session.host_note(clock::now(), HostNote::Changed(kind));
         }
         if returns {
@@ -422,8 +440,10 @@ impl HostState {
     fn act_on(&mut self, event: HostEvent) {
         match event {
             HostEvent::Request(request) => self.start(request),
+            HostEvent::Listen(want) => self.open_stream(clock::now(), want),
             HostEvent::Cancelled { key } => {
                 self.requests.remove(&key);
+                self.listens.remove(&key);
             }
             HostEvent::Opened { label, revision } => self.opened(&label, revision),
             HostEvent::Answered { ask, reply } => {
@@ -456,9 +476,11 @@ impl HostState {
         let context = Arc::clone(&self.context);
         let wants = Wants::of(&request, Some(self.id), &context.settings().call);
         let (sender, receiver) = wants.map(progress::channel).unzip();
+        let tasks = self.task_side(&request.peer);
         let work = dispatch::Request {
             method: request.method,
             params: request.params,
+            tasks,
             caller: Caller { era: request.peer.revision.era(), answers, ..self.caller.clone() },
             progress: sender,
             repeats: Arc::clone(&self.repeats),
@@ -471,6 +493,15 @@ impl HostState {
             Some(notes) => spawn_guarded(Box::pin(run_with_progress(context, work, report, notes))),
         };
         self.requests.insert(key, guard);
+    }
+
+    /// How the sender of a request takes tasks. Those of the core belong to the session, which has to
+    /// have been opened; a modern one's to whoever knows their ids (T-13).
+    fn task_side(&self, peer: &Peer) -> TaskSide {
+        let form = peer.task_form();
+        let lasts = matches!(self.wire, Wire::Link(_)) || self.session.agreed().is_some();
+        let owns = form == TaskForm::Core && lasts;
+        TaskSide { form, session: owns.then(|| Arc::clone(&self.name)) }
     }
 
     /// Whom the request may ask. What a legacy host declared is looked at once: its handshake said it.

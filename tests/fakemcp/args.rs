@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Options without a value.
-const FLAGS: [&str; 30] = [
+const FLAGS: [&str; 32] = [
     "batch",
     "blank-lines",
     "bom",
@@ -34,10 +34,12 @@ const FLAGS: [&str; 30] = [
     "no-list-changed",
     "no-templates",
     "offers",
+    "questions",
+    "tasks",
 ];
 
 /// Options with a value.
-const KEYS: [&str; 42] = [
+const KEYS: [&str; 43] = [
     "blob-size",
     "capabilities",
     "chunk",
@@ -66,6 +68,7 @@ const KEYS: [&str; 42] = [
     "on-ready",
     "pages",
     "ping",
+    "poll-interval",
     "probe",
     "prompt",
     "probe-stderr",

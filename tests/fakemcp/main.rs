@@ -54,7 +54,10 @@
 //! # Tools
 //! See `tools.rs` and `calls.rs` for arguments: `echo add fail rpc_error params big content
 //! structured slow sleep hang progress ledger ledger_die ledger_die_ro ledger_die_idem die raw
-//! split bad_utf8 surrogate env cwd pid args stderr request notify set_tools spawn stop_self`.
+//! split bad_utf8 surrogate env cwd pid args stderr request notify set_tools spawn stop_self`, and
+//! those that ask (`questions.rs`): `ask_form ask_url ask_sample ask_roots ask_many ask_rounds
+//! ask_url_required`; with `--questions` also a prompt and a resource that ask; with `--tasks`
+//! (`tasks.rs`, `--poll-interval MS`) `task_work task_required`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(clippy::disallowed_methods, clippy::exit, reason = "bans are for the product")]
@@ -70,7 +73,9 @@ mod lists;
 mod offers;
 mod out;
 mod process;
+mod questions;
 mod state;
+mod tasks;
 mod tools;
 
 use std::io::{self, BufRead};

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use crate::args::Args;
 use crate::offers::Offers;
 use crate::out::Out;
-use crate::{era, lenient, lists, offers, tools};
+use crate::questions::States;
+use crate::tasks::Tasks;
+use crate::{era, lenient, lists, offers, tasks, tools};
 
 /// The newest revision, without a handshake.
 pub const MODERN: &str = "2026-07-28";
@@ -75,8 +77,16 @@ pub struct State {
     pub pages: u64,
     /// Open `subscriptions/listen` streams: their ids.
     pub listens: Vec<Value>,
+    /// What such a stream asked for, by its id as JSON text.
+    pub filters: BTreeMap<String, Value>,
     /// A probe that is answered later.
     pub held_probe: Option<Ask>,
+    /// What `initialize` declared.
+    pub client: Value,
+    /// States of questions that are open (2026-07-28).
+    pub states: States,
+    /// URLs that were asked for by an error: their ids.
+    pub visited: BTreeSet<String>,
 }
 
 /// The fake upstream.
@@ -85,6 +95,7 @@ pub struct Fake {
     pub args: Args,
     pub out: Out,
     pub state: Mutex<State>,
+    pub tasks: Arc<Tasks>,
 }
 
 impl Fake {
@@ -92,7 +103,7 @@ impl Fake {
         let out = Out::new(&args);
         let (tools, offers) = (lists::initial(&args), Offers::initial(&args));
         let state = State { tools, offers, ..State::default() };
-        Self { args, out, state: Mutex::new(state) }
+        Self { args, out, state: Mutex::new(state), tasks: Arc::default() }
     }
 
     /// Takes one line from mcpx.
@@ -142,7 +153,7 @@ impl Fake {
             ("ping" | "logging/setLevel", false) => self.result(&ask, json!({})),
             ("tools/list", _) => lists::list(self, ask),
             ("tools/call", _) => tools::call(self, ask),
-            _ if offers::take(self, &ask) => {}
+            _ if offers::take(self, &ask) || tasks::take(self, &ask) => {}
             _ => era::unknown(self, ask),
         }
     }
@@ -208,6 +219,15 @@ impl Fake {
 
     /// Asks mcpx something; the channel gets the answer.
     pub fn ask(&self, method: &str, params: Value) -> std::sync::mpsc::Receiver<Value> {
+        self.ask_with_id(method, params).1
+    }
+
+    /// As [`Self::ask`], with the id of the request.
+    pub fn ask_with_id(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> (Value, std::sync::mpsc::Receiver<Value>) {
         let (sender, receiver) = std::sync::mpsc::channel();
         let mut state = self.state.lock().unwrap();
         state.next_id += 1;
@@ -219,7 +239,7 @@ impl Fake {
             message["params"] = params;
         }
         self.out.send(&message);
-        receiver
+        (id, receiver)
     }
 
     /// True once this request was cancelled.

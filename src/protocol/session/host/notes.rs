@@ -1,8 +1,8 @@
 //! What a host is told without having asked for it now: changes of lists, updates of resources, log
 //! messages. Said only to whom it may be said, in the notification that its revision has.
 //!
-//! A modern host hears of changes and updates on its own `subscriptions/listen` stream alone, which
-//! is not this connection's business.
+//! A modern host hears of changes and updates on its own `subscriptions/listen` streams alone
+//! (`listen`).
 
 use std::time::{Duration, Instant};
 
@@ -89,7 +89,7 @@ impl HostSession {
         !self.is_only_modern() && self.declares(capability, flag)
     }
 
-    fn declares(&self, capability: &str, flag: &str) -> bool {
+    pub(super) fn declares(&self, capability: &str, flag: &str) -> bool {
         let declared = self.config.capabilities.member(capability);
         let flag = declared.and_then(|declared| declared.member(flag));
         flag.is_some_and(|flag| flag.as_bytes() == b"true")
@@ -97,11 +97,7 @@ impl HostSession {
 
     fn tell(&mut self, note: &HostNote) {
         let (method, params) = match note {
-            HostNote::Changed(ListKind::Tools) => ("notifications/tools/list_changed", None),
-            HostNote::Changed(ListKind::Resources | ListKind::Templates) => {
-                ("notifications/resources/list_changed", None)
-            }
-            HostNote::Changed(ListKind::Prompts) => ("notifications/prompts/list_changed", None),
+            HostNote::Changed(kind) => (kind.changed_method(), None),
             HostNote::ResourceUpdated { uri } => {
                 let params = serde_json::json!({ "uri": uri });
                 ("notifications/resources/updated", Some(RawJson::write(&params)))

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::protocol::session::upstream::ListKind;
 
+mod listen;
 mod notes;
 
 const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"logging":{}}"#;
@@ -24,6 +25,7 @@ fn config() -> HostConfig {
         capabilities: raw(CAPABILITIES),
         instructions: "short".to_owned(),
         max_in_flight: 3,
+        max_listens: 2,
         progress_pace: ProgressPace { interval: Duration::from_millis(100), burst: 1 },
         log_rate: 100,
         over_stdio: true,
