@@ -171,10 +171,8 @@ fn what_is_no_filter_is_refused() {
     let want = listen(&mut host, "3", r#","notifications":{}"#);
     assert!(agree(&mut host, &want)[0].contains(r#""notifications":{}"#));
     assert!(!want.again);
-    let again = modern("4", "subscriptions/listen", ALL).replace(
-        r#""_meta":{"#,
-        r#""_meta":{"dev.mcpx/again":true,"#,
-    );
+    let again = modern("4", "subscriptions/listen", ALL)
+        .replace(r#""_meta":{"#, r#""_meta":{"dev.mcpx/again":true,"#);
     host.say(&again);
     let Some(HostEvent::Listen(want)) = host.events.pop() else { panic!() };
     assert!(want.again);
