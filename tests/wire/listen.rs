@@ -192,35 +192,35 @@ async fn h38_many_streams_and_the_end_of_one() {
     let mut host = host(&daemon, MODERN).await;
     let mut teller = teller(&daemon).await;
     let one = json!({ "resourceSubscriptions": [address] });
-    for id in [json!(1), json!("1"), json!("two")] {
+    for id in [json!(901), json!("901"), json!("two")] {
         over_stdio(&mut host, id, one.clone()).await.next(ACKNOWLEDGED).await;
     }
-    for (id, code, words) in [("1", -32600, "in flight"), ("four", -32603, "listen.max_per_host")] {
+    for (id, code, words) in [("1", -32600, "in flight"), (json!("four"), -32603, "listen.max_per_host")] {
         let params = modern_params(filter(one.clone()), &json!({}));
-        host.start(id, "subscriptions/listen", params).await;
+        host.start(id.clone(), "subscriptions/listen", params).await;
         let refused = host.expect_response(id).await;
         assert_eq!(refused["error"]["code"], code, "{refused}");
         assert!(refused["error"]["message"].as_str().unwrap().contains(words), "{refused}");
     }
     touch(&mut teller, "old", README).await;
-    for id in [json!(1), json!("1"), json!("two")] {
+    for id in [json!(901), json!("901"), json!("two")] {
         let wanted = |one: &Value| one["method"] == UPDATED && is_of(one, &id);
         assert_eq!(host.expect("an update", wanted).await["params"]["uri"], address);
     }
-    host.cancel(1).await;
+    host.cancel(901).await;
     host.cancel("two").await;
     // Requests are answered in between: the cancellation has been read.
     host.list_tools().await;
     touch(&mut teller, "old", README).await;
-    host.expect("an update", |one| one["method"] == UPDATED && is_of(one, &json!("1"))).await;
+    host.expect("an update", |one| one["method"] == UPDATED && is_of(one, &json!("901"))).await;
     host.expect_silence(150).await;
     let fake = daemon.fake("old");
     assert!(fake.ledger("resources/unsubscribe").is_empty());
-    host.cancel("1").await;
+    host.cancel("901").await;
     eventually!(SOON, fake.ledger("resources/unsubscribe").len() == 1);
     assert_eq!(fake.ledger("resources/subscribe").len(), 1, "once for all streams");
     // Their ids are free.
-    over_stdio(&mut host, 1, everything()).await.next(ACKNOWLEDGED).await;
+    over_stdio(&mut host, 901, everything()).await.next(ACKNOWLEDGED).await;
 }
 
 /// Over HTTP the host ends it by closing it; a cancellation means nothing there.
@@ -346,7 +346,7 @@ async fn f38_nothing_is_missed_before_the_stream() {
     drop((teller, told));
 
     let http = http_host(&daemon, MODERN).await;
-    let mut stream = over_http(&http, 1, everything()).await;
+    let mut stream = over_http(&http, 901, everything()).await;
     stream.next(ACKNOWLEDGED).await;
     let more = [daemon.fake("brought").line("scope = \"global\"")];
     daemon.write_config(&more, &crate::setup::quick(PASS));
