@@ -37,6 +37,8 @@ pub struct Settings {
     pub sessions: SessionSettings,
     /// Calls.
     pub call: CallSettings,
+    /// Questions.
+    pub elicit: ElicitSettings,
     /// Tasks.
     pub tasks: TaskSettings,
     /// Openings and lists.
@@ -89,6 +91,23 @@ pub struct HostSettings {
     pub log_rate: usize,
     /// `host.drain`: how long hosts' requests may go on when the daemon stops.
     pub drain: Duration,
+}
+
+/// Questions to hosts and people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ElicitSettings {
+    /// `elicit.hold`: how long a question is kept although nobody listens.
+    pub hold: Duration,
+    /// `elicit.linger`: how long a question is kept after the last who saw it has gone.
+    pub linger: Duration,
+    /// `elicit.timeout`: how long an answer is waited for.
+    pub timeout: Duration,
+    /// `elicit.max_open`: questions that wait for a person at once.
+    pub max_open: usize,
+    /// `elicit.keep_lost`: how long a daemon shows what an earlier one lost.
+    pub keep_lost: Duration,
+    /// `elicit.confirm_destructive`: whether calls that may destroy are confirmed (E-10).
+    pub confirm_destructive: bool,
 }
 
 /// Hosts over HTTP: the listener.
@@ -371,6 +390,7 @@ impl Settings {
             http: v.http(),
             sessions: v.sessions(),
             call: v.call(),
+            elicit: v.elicit(),
             tasks: TaskSettings::of(v),
             upstream: v.upstream(),
             remote: v.remote(),
@@ -461,6 +481,17 @@ impl Values<'_> {
             max_subscriptions: self.count("host.max_subscriptions"),
             log_rate: self.count("host.log_rate"),
             drain: self.time("host.drain"),
+        }
+    }
+
+    fn elicit(&self) -> ElicitSettings {
+        ElicitSettings {
+            hold: self.time("elicit.hold"),
+            linger: self.time("elicit.linger"),
+            timeout: self.time("elicit.timeout"),
+            max_open: self.count("elicit.max_open"),
+            keep_lost: self.time("elicit.keep_lost"),
+            confirm_destructive: self.switch("elicit.confirm_destructive"),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use serde_json::json;
 
-use crate::protocol::jsonrpc::{Method, Object, RawJson, RpcError, scan};
+use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError, scan};
 
 /// A method that a server may ask, and what a host declares that can answer it.
 const QUESTIONS: [(&str, &str); 3] = [
@@ -18,6 +18,10 @@ const RESPONSES: &str = "inputResponses";
 
 /// What a server wants back with the answers, untouched.
 const STATE: &str = "requestState";
+
+/// By which url questions of 2025-11-25 are named; kept beside their newest shape for hosts that know
+/// it.
+pub const ELICITATION_ID: &str = "elicitationId";
 
 /// What is said to a question: its result, or an error.
 pub type Reply = Result<RawJson, RpcError>;
@@ -60,6 +64,12 @@ impl Question {
             _ if self.params.member_str("mode").as_deref() == Some("url") => Kind::Url,
             _ => Kind::Form,
         }
+    }
+
+    /// Whether it is sampling in which the model is to have tools.
+    pub fn wants_tools(&self) -> bool {
+        let says = |key| self.params.member(key).is_some_and(|value| !value.is_null());
+        self.kind() == Kind::Sampling && (says("tools") || says("toolChoice"))
     }
 }
 
@@ -104,7 +114,7 @@ impl Asking {
             for (key, question) in &self.questions {
                 let mut request = Object::new();
                 request.set("method", RawJson::write(question.method.as_str()));
-                request.set("params", question.params.clone());
+                request.set("params", without_id(&question.params));
                 requests.set(key.clone(), request.write());
             }
             result.set("inputRequests", requests.write());
@@ -114,6 +124,16 @@ impl Asking {
         }
         result.write()
     }
+}
+
+/// Questions have no ids of their own in newest shape (E-03).
+fn without_id(params: &RawJson) -> RawJson {
+    if params.member(ELICITATION_ID).is_none() {
+        return params.clone();
+    }
+    let mut object = Object::read_or_empty(Some(params));
+    object.remove(ELICITATION_ID);
+    object.write()
 }
 
 /// An `inputResponses` object.
@@ -143,12 +163,20 @@ pub fn can_answer(declared: &RawJson, question: &Question) -> bool {
         }
         Kind::Url => declares("elicitation").is_some_and(|it| has(&it, "url")),
         Kind::Roots => declares("roots").is_some(),
-        Kind::Sampling => declares("sampling").is_some_and(|it| {
-            let with_tools = ["tools", "toolChoice"]
-                .iter()
-                .any(|key| question.params.member(key).is_some_and(|value| !value.is_null()));
-            !with_tools || has(&it, "tools")
-        }),
+        Kind::Sampling => {
+            declares("sampling").is_some_and(|it| !question.wants_tools() || has(&it, "tools"))
+        }
+    }
+}
+
+/// What is said to a question that nobody answers: an elicitation is cancelled, the rest fails.
+pub fn unanswered(question: &Question) -> Reply {
+    match question.kind() {
+        Kind::Form | Kind::Url => Ok(cancelled()),
+        Kind::Sampling | Kind::Roots => {
+            let text = format!("nobody could be asked for {}", question.method.as_str());
+            Err(RpcError::new(Code::InternalError, text))
+        }
     }
 }
 

@@ -91,6 +91,7 @@ impl Pair {
             remembered: None,
             info: info.clone(),
             capabilities: RawJson::empty_object(),
+            most_questions: 8,
             timings,
             http: None,
         };
@@ -178,6 +179,7 @@ impl Pair {
             params,
             wants_progress,
             log: None,
+            host: None,
             declared: None,
             task: None,
             limits,
