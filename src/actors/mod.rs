@@ -4,7 +4,6 @@
 //! Root
 //! ├─ EraCache, Catalog, SettingsKeeper, Broker permanent; a crash restarts that one
 //! ├─ Tasks ── Task per call that nobody waits for (temporary)
-//! ├─ Tasks ── Task per call that nobody waits for (temporary)
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)
 //! └─ Hosts ── Host per connection             temporary, never restarted
 //! ```

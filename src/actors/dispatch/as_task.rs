@@ -30,11 +30,6 @@ pub(crate) struct TaskSide {
     pub(crate) session: Option<Arc<str>>,
 }
 
-impl TaskSide {
-    /// Who has tasks in no form.
-    pub(crate) const NONE: Self = Self { form: TaskForm::Without, session: None };
-}
-
 /// Which tool is called.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tool<'a> {

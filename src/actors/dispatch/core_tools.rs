@@ -21,7 +21,7 @@ pub(crate) const CORE_TOOLS: [CoreTool; 5] = [
     },
     CoreTool {
         name: "mcpx_call",
-        definition: r#"{"name":"mcpx_call","title":"Call a tool","description":"Calls one tool of one server and returns what it returned. Find tools and their input schemas with mcpx_namespaces.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"The server's namespace"},"tool":{"type":"string","description":"The tool's name"},"arguments":{"type":"object","description":"The tool's arguments, by its input schema"}},"required":["namespace","tool"],"additionalProperties":false}}"#,
+        definition: r#"{"name":"mcpx_call","title":"Call a tool","description":"Calls one tool of one server and returns what it returned. Find tools and their input schemas with mcpx_namespaces.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"The server's namespace"},"tool":{"type":"string","description":"The tool's name"},"arguments":{"type":"object","description":"The tool's arguments, by its input schema"}},"required":["namespace","tool"],"additionalProperties":false},"execution":{"taskSupport":"optional"}}"#,
     },
     CoreTool {
         name: "mcpx_read",
