@@ -66,6 +66,18 @@ pub enum OpCall {
     Call(CallRequest),
     /// See [`OpName::Ask`].
     Ask(CallRequest),
+    /// See [`OpName::Tasks`].
+    Tasks,
+    /// See [`OpName::Task`].
+    Task {
+        /// Its id, or its beginning.
+        task: String,
+    },
+    /// See [`OpName::TaskCancel`].
+    TaskCancel {
+        /// Its id, or its beginning.
+        task: String,
+    },
     /// See [`OpName::Logs`].
     Logs {
         /// Only this server.
@@ -128,6 +140,9 @@ impl OpCall {
             Self::Prompt(_) => OpName::Prompt,
             Self::Call(_) => OpName::Call,
             Self::Ask(_) => OpName::Ask,
+            Self::Tasks => OpName::Tasks,
+            Self::Task { .. } => OpName::Task,
+            Self::TaskCancel { .. } => OpName::TaskCancel,
             Self::Logs { .. } => OpName::Logs,
             Self::Events { .. } => OpName::Events,
             Self::SettingsGet { .. } => OpName::SettingsGet,
@@ -220,6 +235,9 @@ impl OpCall {
             }),
             OpName::Call => Self::Call(values.call()),
             OpName::Ask => Self::Ask(values.call()),
+            OpName::Tasks => Self::Tasks,
+            OpName::Task => Self::Task { task: values.needed("task") },
+            OpName::TaskCancel => Self::TaskCancel { task: values.needed("task") },
             OpName::Logs => Self::Logs {
                 server: values.text("server"),
                 lines: values.read("lines"),
@@ -279,6 +297,9 @@ impl OpCall {
                 put("project", text(&call.project));
                 put("progress", call.progress.then(|| RawJson::write(&true)));
             }
+            Self::Task { task } | Self::TaskCancel { task } => {
+                put("task", Some(RawJson::write(task)));
+            }
             Self::Logs { server, lines, follow } => {
                 put("server", text(server));
                 put("lines", lines.as_ref().map(RawJson::write));
@@ -288,6 +309,7 @@ impl OpCall {
             Self::SettingsGet { key } => put("key", text(key)),
             Self::SettingsSet { changes } => put("settings", Some(RawJson::write(changes))),
             Self::Reload
+            | Self::Tasks
             | Self::Config
             | Self::Protocol
             | Self::Http
@@ -491,6 +513,9 @@ mod tests {
             }),
             OpCall::Call(call.clone()),
             OpCall::Ask(call),
+            OpCall::Tasks,
+            OpCall::Task { task: "0a1b".to_owned() },
+            OpCall::TaskCancel { task: "0a/1b".to_owned() },
             OpCall::Logs { server: server(), lines: Some(3), follow: true },
             OpCall::Events { follow: false },
             OpCall::SettingsGet { key: Some("call.idle_timeout".to_owned()) },

@@ -1,6 +1,7 @@
 //! Requests and answers of the control API, as both sides of the socket read and write them.
 
 mod offers;
+mod tasks;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use crate::protocol::jsonrpc::RawJson;
 pub use offers::{
     NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer, ResourcesAnswer,
 };
+pub use tasks::{TaskAnswer, TaskCancelled, TaskView, TasksAnswer};
 
 /// `GET /v1/version`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +92,9 @@ pub struct DaemonView {
     /// Its resident memory in bytes, where the system tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    /// Calls that run as tasks.
+    #[serde(default)]
+    pub tasks: usize,
     /// What was wrong with the configuration when it was last read; see [`HealthAnswer`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub configuration: Vec<String>,

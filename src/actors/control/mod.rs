@@ -11,6 +11,7 @@ mod offers;
 mod servers;
 mod sse;
 mod streams;
+mod tasks;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -67,6 +68,9 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         OpCall::Prompt(wanted) => offers::prompt(context, wanted).await,
         OpCall::Call(wanted) => calls::call(context, wanted, None).await,
         OpCall::Ask(wanted) => calls::ask(context, wanted, None).await,
+        OpCall::Tasks => Ok(tasks::list(context)),
+        OpCall::Task { task } => tasks::get(context, &task).await,
+        OpCall::TaskCancel { task } => tasks::cancel(context, &task).await,
         OpCall::Logs { server, lines, .. } => {
             servers::logs(context, server.as_deref(), lines).await
         }
