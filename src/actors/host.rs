@@ -31,7 +31,7 @@ use self::over_http::Session;
 use self::sessions::{SessionId, Sessions};
 use self::streams::{HttpWire, PostIn};
 use self::work::{Report, run, run_with_progress};
-use super::dispatch::{self, Context, Listed, Repeats, Views};
+use super::dispatch::{self, Context, Listed, Repeats, TaskSide, Views};
 use super::events::Event;
 use super::listen::Word;
 use super::support::progress::{self, CallNote, Wants};
@@ -47,7 +47,7 @@ use crate::protocol::session::host::{
     HostConfig, HostEvent, HostNote, HostOutput, HostSession, PostId,
 };
 use crate::protocol::session::upstream::ListKind;
-use crate::protocol::session::{CallKey, HostRequest, Outcome, Peer};
+use crate::protocol::session::{CallKey, HostRequest, Outcome, Peer, TaskForm};
 use crate::transport::clock;
 use crate::transport::link::Link;
 
@@ -74,6 +74,8 @@ pub(crate) enum Way {
         link: Box<Link>,
         /// The digest of the tool list that this host saw before a daemon restart.
         seen_view: Option<String>,
+        /// The name that its shim has given itself.
+        name: Option<String>,
     },
     /// By the answers to its requests over HTTP. The session can be found by its id from its
     /// handshake on; without a handshake it ends as soon as it has answered (H-10, H-27).
@@ -168,6 +170,8 @@ pub(crate) struct HostState {
     repeats: Arc<Repeats>,
     listed: Arc<Listed>,
     view: Views,
+    /// By which it is the same session for a later daemon; a secret, as its tasks are its own.
+    name: Arc<str>,
     /// It has lists from an earlier daemon.
     returns: bool,
     /// Those of them that were others then.
@@ -308,14 +312,14 @@ impl HostState {
     fn new(me: ActorRef<HostMsg>, args: HostArgs) -> Self {
         let HostArgs { id, way, project, listed, view, config, context } = args;
         let settings = context.settings();
-        let (wire, seen_view) = match way {
-            Way::Link { link, seen_view } => {
+        let (wire, seen_view, name) = match way {
+            Way::Link { link, seen_view, name } => {
                 let credits = settings.link.read_credits;
-                (Wire::Link(LinkWire::new(&me, *link, credits)), seen_view)
+                (Wire::Link(LinkWire::new(&me, *link, credits)), seen_view, name)
             }
             Way::Http { id, sessions } => {
                 let wire = HttpWire::new(settings.sessions);
-                (Wire::Http(Box::new(Session::new(wire, id, sessions))), None)
+                (Wire::Http(Box::new(Session::new(wire, id, sessions))), None, None)
             }
         };
         let caller = Caller {
@@ -342,6 +346,7 @@ impl HostState {
             listed,
             context,
             view,
+            name: name.unwrap_or_else(clock::random_name).into(),
             returns,
             missed: changed,
             declared: None,
@@ -479,9 +484,11 @@ impl HostState {
         let context = Arc::clone(&self.context);
         let wants = Wants::of(&request, Some(self.id), &context.settings().call);
         let (sender, receiver) = wants.map(progress::channel).unzip();
+        let tasks = self.task_side(&request.peer);
         let work = dispatch::Request {
             method: request.method,
             params: request.params,
+            tasks,
             caller: Caller { era: request.peer.revision.era(), answers, ..self.caller.clone() },
             progress: sender,
             repeats: Arc::clone(&self.repeats),
@@ -496,13 +503,22 @@ impl HostState {
         self.requests.insert(key, guard);
     }
 
+    /// How the sender of a request takes tasks. Those of the core belong to the session, which has to
+    /// have been opened; a modern one's to whoever knows their ids (T-13).
+    fn task_side(&self, peer: &Peer) -> TaskSide {
+        let form = peer.task_form();
+        let lasts = matches!(self.wire, Wire::Link(_)) || self.session.agreed().is_some();
+        let owns = form == TaskForm::Core && lasts;
+        TaskSide { form, session: owns.then(|| Arc::clone(&self.name)) }
+    }
+
     /// Whom the request may ask. What a legacy host declared is looked at once: its handshake said it.
     fn answers(&mut self, key: CallKey, peer: &Peer) -> Answers {
         if peer.revision.is_modern() {
             return Answers::Inline { declared: peer.declared_on() };
         }
         let declared = self.declared.get_or_insert_with(|| peer.declared_on()).clone();
-        let (asks, limit) = (Arc::clone(&self.asks), self.context.settings().call.total);
+        let (asks, limit) = (Arc::clone(&self.asks), self.context.settings().elicit.timeout);
         Answers::Line { line: HostLine::new(self.me.clone(), key, asks, limit), declared }
     }
 

@@ -44,6 +44,8 @@ pub(crate) struct Attached {
     pub(crate) link: Link,
     pub(crate) project: Option<Arc<Path>>,
     pub(crate) seen_view: Option<String>,
+    /// The name that its shim has given itself.
+    pub(crate) name: Option<String>,
 }
 
 /// A POST over HTTP that no session knows: an `initialize`, or a message of a host that keeps none.
@@ -252,9 +254,9 @@ impl HostsState {
     fn attach(&mut self, attached: Attached) {
         let most = self.context.settings().host.max_connections;
         if self.admits(false, most, "host.max_connections") {
-            let Attached { link, project, seen_view } = attached;
+            let Attached { link, project, seen_view, name } = attached;
             let returns = seen_view.is_some();
-            self.connect(Way::Link { link: Box::new(link), seen_view }, project, returns);
+            self.connect(Way::Link { link: Box::new(link), seen_view, name }, project, returns);
         }
     }
 

@@ -25,6 +25,7 @@ use super::settings::SettingsHandle;
 use super::support::ask::AskError;
 use super::support::restart::Intensity;
 use super::support::{stop, task};
+use super::tasks::TasksHandle;
 use super::upstreams::UpstreamsHandle;
 use crate::transport::clock;
 
@@ -109,6 +110,8 @@ pub struct Parts {
     pub broker: BrokerHandle,
     /// Listen streams towards hosts.
     pub listens: ListensHandle,
+    /// Calls that nobody waits for.
+    pub tasks: TasksHandle,
     /// The host connections.
     pub hosts: HostsHandle,
     /// Where hosts come in over HTTP.
@@ -130,6 +133,7 @@ impl Parts {
             broker: self.broker.clone(),
             identity: Arc::clone(&self.identity),
             listens: self.listens.clone(),
+            tasks: self.tasks.clone(),
             hosts: self.hosts.clone(),
             door: self.door.clone(),
             root: self.root.clone(),
@@ -160,8 +164,10 @@ impl Parts {
                 let text = format!("{left} upstream processes outlived their stop ladder");
                 self.events.emit(Event::new("daemon.stop_timeout", text));
             }
+            self.tasks.flush(settings.daemon.ask).await;
             self.catalog.flush(settings.daemon.ask).await;
             self.eras.flush(settings.daemon.ask).await;
+            self.broker.flush(settings.daemon.ask).await;
         };
         if tokio::time::timeout(whole, stopping).await.is_err() {
             let text = "the stop took longer than daemon.stop_timeout; the rest is cut off";
@@ -186,17 +192,21 @@ enum Child {
     EraCache,
     Catalog,
     Upstreams,
+    Tasks,
     Settings,
     Listens,
+    Broker,
     Hosts,
 }
 
 impl Child {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::EraCache,
         Self::Catalog,
         Self::Upstreams,
+        Self::Tasks,
         Self::Settings,
+        Self::Broker,
         Self::Listens,
         Self::Hosts,
     ];
@@ -280,8 +290,10 @@ impl RootState {
             Child::EraCache => parts.eras.start(me).await?,
             Child::Catalog => parts.catalog.start(me).await?,
             Child::Upstreams => parts.upstreams.start(me).await?,
+            Child::Tasks => parts.tasks.start(me).await?,
             Child::Settings => parts.settings.start(me).await?,
             Child::Listens => parts.listens.start(me, parts.events.clone()).await?,
+            Child::Broker => parts.broker.start(me).await?,
             Child::Hosts => parts.hosts.start(me, parts.context()).await?,
         };
         self.children.insert(cell.get_id(), child);

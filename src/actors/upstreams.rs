@@ -25,8 +25,9 @@ use super::broker::BrokerHandle;
 use super::catalog::Listing;
 use super::instance::Shop;
 use super::pool::directory::{Directory, ScopeKey, Server};
-use super::pool::ongoing::Called;
+use super::pool::ongoing::{Called, Ongoing};
 pub use super::pool::status::{InstanceStatus, PoolStatus, ProtocolStatus};
+use super::pool::upstream_task::UpstreamTask;
 use super::pool::{InstanceLog, PoolMsg, caller};
 use super::subs::{ListenerId, Said, Subs};
 use super::support::ask::AskError;
@@ -226,6 +227,23 @@ impl UpstreamsHandle {
     pub fn use_broker(&self, broker: BrokerHandle) {
         // There is one in a daemon's life.
         let _ = self.shared.shop.broker.set(broker);
+    }
+
+    /// The settings in force.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.shared.settings()
+    }
+
+    /// Goes on with a task that `server` made for `caller` in an earlier life of mcpx; where it does not
+    /// know it any more, the first that is heard of it is that. Starts the server if it is not running.
+    pub async fn resume_task(
+        &self,
+        caller: Caller,
+        server: &Arc<str>,
+        id: String,
+    ) -> Result<Ongoing, Refused> {
+        let task = UpstreamTask::resume(&self.shared, caller, server, id).await?;
+        Ok(Ongoing::Task(Box::new(task)))
     }
 
     /// Who listens to what.

@@ -1,6 +1,7 @@
 //! Requests and answers of the control API, as both sides of the socket read and write them.
 
 mod offers;
+mod questions;
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,10 @@ use crate::protocol::jsonrpc::RawJson;
 
 pub use offers::{
     NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer, ResourcesAnswer,
+};
+pub use questions::{
+    AnswerRequest, QuestionAnswered, QuestionClosed, QuestionKind, QuestionState, QuestionView,
+    QuestionsAnswer, WhoAnswers,
 };
 
 /// `GET /v1/version`.
@@ -279,6 +284,9 @@ pub struct CallRequest {
     /// Its arguments: an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<RawJson>,
+    /// Who answers its questions; without it only who listens to all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub questions: Option<WhoAnswers>,
     /// The project folder on whose behalf; the daemon's "no project" where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
@@ -310,6 +318,10 @@ pub mod stream {
     pub const EVENT: &str = "event";
     /// A listener was too slow; data: a [`super::Missed`].
     pub const MISSED: &str = "missed";
+    /// A question that is open; data: a [`super::QuestionView`].
+    pub const QUESTION: &str = "question";
+    /// A question that no longer is; data: a [`super::QuestionClosed`].
+    pub const CLOSED: &str = "closed";
 }
 
 /// What a slow listener did not get.

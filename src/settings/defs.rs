@@ -196,11 +196,28 @@ pub const DEFS: &[Def] = &[
          is cancelled at once.",
     ),
     live(
+        "elicit.linger",
+        time(NOW, HOUR),
+        "How long a question is kept when the last who could see it has gone, and that of a `mcpx call` \
+         that is not on a terminal while nobody listens.",
+    ),
+    live(
         "elicit.timeout",
         time(MS, WEEK),
         "How long a host or a person may take to answer a question.",
     ),
     live("elicit.max_open", count(1, 65_536), "Questions that may wait for a person at once."),
+    live(
+        "elicit.keep_lost",
+        time(NOW, WEEK),
+        "How long questions are shown that were open when an earlier daemon ended.",
+    ),
+    live(
+        "elicit.confirm_destructive",
+        Kind::Switch,
+        "Whether a call of a tool that may destroy something is confirmed first: of every tool that is \
+         neither marked read-only nor marked as not destructive.",
+    ),
     // Tasks.
     live(
         "tasks.eager",
@@ -226,6 +243,17 @@ pub const DEFS: &[Def] = &[
         "Tasks that are kept at once, running and ended; beyond it no call becomes one.",
     ),
     live("tasks.poll_interval", time(MS, HOUR), "How often hosts are told to look after a task."),
+    live(
+        "tasks.poll_min",
+        time(MS, HOUR),
+        "The shortest rest between two looks after the task of a server; where the server names no rest \
+         of its own, the first, which doubles while nothing changes.",
+    ),
+    live(
+        "tasks.poll_max",
+        time(MS, HOUR),
+        "The longest rest between two looks after the task of a server, also where it asks for more.",
+    ),
     live("tasks.page", count(1, 10_000), "Tasks on one page of tasks/list."),
     // Upstreams: opening and lists.
     live(

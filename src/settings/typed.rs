@@ -98,10 +98,16 @@ pub struct HostSettings {
 pub struct ElicitSettings {
     /// `elicit.hold`: how long a question is kept although nobody listens.
     pub hold: Duration,
+    /// `elicit.linger`: how long a question is kept after the last who saw it has gone.
+    pub linger: Duration,
     /// `elicit.timeout`: how long an answer is waited for.
     pub timeout: Duration,
     /// `elicit.max_open`: questions that wait for a person at once.
     pub max_open: usize,
+    /// `elicit.keep_lost`: how long a daemon shows what an earlier one lost.
+    pub keep_lost: Duration,
+    /// `elicit.confirm_destructive`: whether calls that may destroy are confirmed (E-10).
+    pub confirm_destructive: bool,
 }
 
 /// Hosts over HTTP: the listener.
@@ -481,8 +487,11 @@ impl Values<'_> {
     fn elicit(&self) -> ElicitSettings {
         ElicitSettings {
             hold: self.time("elicit.hold"),
+            linger: self.time("elicit.linger"),
             timeout: self.time("elicit.timeout"),
             max_open: self.count("elicit.max_open"),
+            keep_lost: self.time("elicit.keep_lost"),
+            confirm_destructive: self.switch("elicit.confirm_destructive"),
         }
     }
 

@@ -8,6 +8,7 @@ mod config;
 mod doctor;
 pub mod http;
 mod offers;
+mod questions;
 mod servers;
 mod sse;
 mod streams;
@@ -15,6 +16,7 @@ mod streams;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use super::broker::Said;
 use super::dispatch::Context;
 use super::hosts::door::Door;
 use super::root::End;
@@ -67,6 +69,11 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         OpCall::Prompt(wanted) => offers::prompt(context, wanted).await,
         OpCall::Call(wanted) => calls::call(context, wanted, None).await,
         OpCall::Ask(wanted) => calls::ask(context, wanted, None).await,
+        OpCall::Questions { .. } => Ok(questions::list(context)),
+        OpCall::Question { id } => questions::show(context, &id),
+        OpCall::Answer(answer) => questions::accept(context, answer),
+        OpCall::Decline { id } => questions::say(context, &id, &Said::Decline),
+        OpCall::Cancel { id } => questions::say(context, &id, &Said::Cancel),
         OpCall::Logs { server, lines, .. } => {
             servers::logs(context, server.as_deref(), lines).await
         }

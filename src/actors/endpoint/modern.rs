@@ -17,7 +17,7 @@ use http::{HeaderMap, StatusCode};
 use tokio::sync::mpsc;
 
 use super::answer;
-use crate::actors::dispatch::{self, Context, Listed, Repeats};
+use crate::actors::dispatch::{self, Context, Listed, Repeats, TaskSide};
 use crate::actors::events::Event;
 use crate::actors::listen::{Known, ListenArgs, Way, closing_room};
 use crate::actors::support::progress::{self, CallNote, ProgressReceiver, Wants};
@@ -207,6 +207,8 @@ impl Running {
             method: asked.method,
             params: asked.params,
             caller,
+            // No session: who knows a task's id may have it.
+            tasks: TaskSide { form: asked.peer.task_form(), session: None },
             progress,
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
             listed: Arc::<Listed>::default(),

@@ -322,6 +322,7 @@ impl InstanceState {
             UpstreamEvent::Withdrawn { number } => self.unasked(number),
             UpstreamEvent::Completed { id } => self.completed(&id),
             UpstreamEvent::Interactive => self.interactive(),
+            UpstreamEvent::TaskChanged { id } => self.load.task_changed(&id),
             UpstreamEvent::Wedged(limit) => self.close(format!(
                 "it did not answer a sign-of-life check within {} (setting {})",
                 limit.value, limit.setting,
@@ -355,7 +356,8 @@ impl InstanceState {
         }
         let permits = settings.pool.in_flight;
         let (pending, load) = (Arc::clone(&self.pending), Arc::clone(&self.load));
-        let route = Arc::new(Route::new(*id, pending, permits, load));
+        let era = settled.revision.era();
+        let route = Arc::new(Route::new(*id, pending, era, permits, load));
         self.route = Some(Arc::clone(&route));
         if self.stopping.is_none() {
             routes.add(key.clone(), Arc::clone(&route));

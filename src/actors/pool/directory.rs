@@ -5,8 +5,8 @@
 //! that one insertion sends every new call to the new generation while the old one drains, F33.)
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dashmap::DashMap;
 use ractor::ActorRef;
@@ -242,6 +242,8 @@ pub struct Route {
     pub instance: InstanceId,
     /// Its calls in flight.
     pub pending: Arc<Pending<Sink>>,
+    /// How it is spoken to.
+    pub era: Era,
     permits: Arc<Semaphore>,
     most: usize,
     load: Arc<Load>,
@@ -252,11 +254,12 @@ impl Route {
     pub fn new(
         instance: InstanceId,
         pending: Arc<Pending<Sink>>,
+        era: Era,
         permits: usize,
         load: Arc<Load>,
     ) -> Self {
         let most = permits.max(1);
-        Self { instance, pending, permits: Arc::new(Semaphore::new(most)), most, load }
+        Self { instance, pending, era, permits: Arc::new(Semaphore::new(most)), most, load }
     }
 
     /// From now on one call at a time; those in flight go on.
@@ -291,6 +294,21 @@ impl Route {
         Some(Lease::new(permit, &self.load))
     }
 
+    /// A place among its callers without a permit, for what belongs to a call that was admitted: it
+    /// keeps the instance as long, and also one that admits no more calls.
+    pub fn join(&self) -> Lease {
+        Lease { permit: None, counted: Counted::new(&self.load) }
+    }
+
+    /// Is told whenever its server says something of this task by itself.
+    pub fn watch_task(&self, id: &str) -> Watched {
+        let changed = Arc::new(Notify::new());
+        let mut watched = self.load.tasks();
+        watched.push((id.to_owned(), Arc::clone(&changed)));
+        drop(watched);
+        Watched { load: Arc::clone(&self.load), changed }
+    }
+
     /// A permit when one becomes free; `None` where the instance leaves. Cancel-safe.
     pub async fn lease(&self) -> Option<Lease> {
         // Counted while waiting, so that waiters spread over the instances of a key.
@@ -312,7 +330,12 @@ pub struct Load {
     /// Permits in use that are not to be given back.
     surplus: AtomicUsize,
     actor: ActorRef<InstanceMsg>,
+    /// The tasks of its server of which somebody wants to hear; as many as there are running.
+    tasks: Mutex<Vec<WatchedTask>>,
 }
+
+/// A task's id, and who is woken.
+type WatchedTask = (String, Arc<Notify>);
 
 impl Load {
     /// Nobody yet.
@@ -324,6 +347,7 @@ impl Load {
             serial: AtomicBool::new(false),
             surplus: AtomicUsize::new(0),
             actor,
+            tasks: Mutex::new(Vec::new()),
         }
     }
 
@@ -342,10 +366,42 @@ impl Load {
         self.get() == 0 && !self.held.load(Ordering::SeqCst)
     }
 
+    /// Its server said something of a task.
+    pub fn task_changed(&self, id: &str) {
+        for (_, changed) in self.tasks().iter().filter(|(watched, _)| watched == id) {
+            changed.notify_one();
+        }
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, Vec<WatchedTask>> {
+        // Nothing panics inside the lock.
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// From now on the last caller to go tells the instance; whether there is any.
     pub fn leave(&self) -> bool {
         self.leaving.store(true, Ordering::SeqCst);
         self.get() > 0
+    }
+}
+
+/// Hears of one task as long as it is held.
+#[derive(Debug)]
+pub struct Watched {
+    load: Arc<Load>,
+    changed: Arc<Notify>,
+}
+
+impl Watched {
+    /// Resolves when its server has said something since the last time. Cancel-safe.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.load.tasks().retain(|(_, changed)| !Arc::ptr_eq(changed, &self.changed));
     }
 }
 
@@ -390,10 +446,11 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let load = &self.counted.0;
-        if load.serial.load(Ordering::SeqCst) {
+        if load.serial.load(Ordering::SeqCst)
+            && let Some(permit) = self.permit.take()
+        {
             let less = |surplus: usize| surplus.checked_sub(1);
-            let one = load.surplus.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
-            if let (Ok(_), Some(permit)) = (one, self.permit.take()) {
+            if load.surplus.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok() {
                 permit.forget();
             }
         }

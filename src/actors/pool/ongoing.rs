@@ -9,6 +9,7 @@ use ractor::ActorRef;
 
 use super::caller::{CallScope, InFlight};
 use super::directory::Lease;
+use super::upstream_task::UpstreamTask;
 use crate::actors::instance::{CallNews, InstanceMsg, NewsQueue, Said};
 use crate::actors::upstreams::Refused;
 use crate::protocol::jsonrpc::RawJson;
@@ -47,6 +48,8 @@ impl Called {
 pub enum Ongoing {
     /// A legacy upstream asks in the course of the call.
     Asked(AskedCall),
+    /// It works on a task.
+    Task(Box<UpstreamTask>),
 }
 
 /// What is heard of it.
@@ -88,6 +91,7 @@ impl Ongoing {
     pub async fn next(&mut self) -> News {
         match self {
             Self::Asked(call) => call.next().await,
+            Self::Task(task) => task.next().await,
         }
     }
 
@@ -95,6 +99,7 @@ impl Ongoing {
     pub fn reply(&mut self, key: &str, reply: Reply) {
         match self {
             Self::Asked(call) => call.reply(key, reply),
+            Self::Task(task) => task.reply(key, reply),
         }
     }
 }

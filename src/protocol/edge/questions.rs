@@ -14,10 +14,11 @@ mod sampling;
 mod urls;
 
 use super::fields::{Shape, spell, spell_open};
-use super::keys::{PROGRESS_TOKEN, RELATED_TASK};
+use super::keys::PROGRESS_TOKEN;
 use super::methods::{Direction, Standing, standing};
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
 use crate::protocol::model::questions::{Kind, Question};
+use crate::protocol::model::tasks::RELATED;
 use crate::protocol::revision::Revision;
 
 pub use urls::{as_text, required_urls, url_ids, url_required};
@@ -45,7 +46,7 @@ pub fn lift_question(revision: Revision, method: Method, params: Option<&RawJson
     // mcpx declares no tasks of its own to upstreams, and speaks of its own progress to nobody.
     object.remove("task");
     if let Some(Ok(mut meta)) = object.get("_meta").map(Object::read) {
-        meta.retain(|key, _| key != PROGRESS_TOKEN && key != RELATED_TASK);
+        meta.retain(|key, _| key != PROGRESS_TOKEN && key != RELATED);
         if meta.is_empty() {
             object.remove("_meta");
         } else {

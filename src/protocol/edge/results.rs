@@ -82,7 +82,11 @@ pub(super) fn downgrade(
 }
 
 /// See [`super::lift_result`].
-pub(super) fn lift(revision: Revision, result: RawJson) -> RawJson {
+pub(super) fn lift(revision: Revision, method: &str, result: RawJson) -> RawJson {
+    if matches!(method, "tasks/get" | "tasks/cancel") && !revision.is_modern() {
+        // One that is none is judged by whoever asked for it.
+        return tasks::lift_task(revision, &result).map_or(result, |task| task.write());
+    }
     let named = has_member(result.as_bytes(), |name, _| name == b"resultType");
     if named == revision.is_modern() {
         return result;

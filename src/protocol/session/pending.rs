@@ -229,12 +229,17 @@ impl<S: CallSink> Pending<S> {
             table.last_heard = Some(now);
             (entry, table.revision.unwrap_or(Revision::NEWEST_LEGACY))
         };
-        let task = entry.task && !revision.is_modern();
-        let answer = match outcome {
-            Ok(result) if task && is_task_handle(&result) => Answer::Task(result),
-            outcome => classify(revision, &entry.method, outcome),
+        let created = match &outcome {
+            Ok(result) if entry.task && !revision.is_modern() => {
+                edge::tasks::lift_created(revision, result)
+            }
+            _ => None,
         };
-        entry.sink.done(answer);
+        entry.sink.done(match created {
+            None => classify(revision, &entry.method, outcome),
+            Some(Ok(task)) => Answer::Task(task.handle()),
+            Some(Err(why)) => Answer::Invalid(format!("its result is no valid task: {why}")),
+        });
         true
     }
 
@@ -427,11 +432,6 @@ impl<S: CallSink> Pending<S> {
         // Nothing panics inside the lock but a sink could; the table itself is whole all the time.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether a legacy result is a task in place of what was asked for: `CreateTaskResult` of 2025-11-25.
-fn is_task_handle(result: &RawJson) -> bool {
-    result.member("task").is_some_and(|task| task.member_str("taskId").is_some())
 }
 
 /// What an outcome from the wire means. The wire has been parsed once; of a modern result one member

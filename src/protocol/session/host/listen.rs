@@ -14,8 +14,9 @@ use std::time::Instant;
 
 use super::{HostEvent, HostOutput, HostSession, OK, To};
 use crate::protocol::edge;
-use crate::protocol::edge::keys::{AGAIN, SUBSCRIPTION_ID, TASKS_EXTENSION};
+use crate::protocol::edge::keys::{AGAIN, SUBSCRIPTION_ID};
 use crate::protocol::jsonrpc::{Code, Id, Method, Notification, Object, RawJson, RpcError};
+use crate::protocol::model::tasks;
 use crate::protocol::session::listen::ListenFilter;
 use crate::protocol::session::upstream::ListKind;
 use crate::protocol::session::{CallKey, Peer};
@@ -106,16 +107,8 @@ impl HostSession {
             RpcError::new(Code::InvalidParams, text)
         })?;
         let asked = ListenFilter::read(&notifications);
-        if !asked.tasks.is_empty() && !declares_tasks(peer) {
-            let needed = serde_json::json!({
-                "requiredCapabilities": { "extensions": { TASKS_EXTENSION: {} } },
-            });
-            let text = format!(
-                "`taskIds` belong to the extension {TASKS_EXTENSION}, which this request does not \
-                 declare in its client capabilities"
-            );
-            let error = RpcError::new(Code::MissingCapability, text);
-            return Err(error.with_data(RawJson::write(&needed)));
+        if !asked.tasks.is_empty() && !tasks::declares(&peer.capabilities) {
+            return Err(tasks::needs_extension("`taskIds`"));
         }
         let limit = self.config.max_listens;
         if self.listens.len() >= limit {
@@ -232,11 +225,6 @@ pub fn too_many(who: &str, limit: usize, setting: &str) -> RpcError {
         "reason": "busy", "setting": setting, "value": limit.to_string(),
     });
     RpcError::new(Code::InternalError, text).with_data(RawJson::write(&data))
-}
-
-fn declares_tasks(peer: &Peer) -> bool {
-    let extensions = peer.capabilities.member("extensions");
-    extensions.is_some_and(|extensions| extensions.member(TASKS_EXTENSION).is_some())
 }
 
 fn raw_id(id: &Id) -> RawJson {

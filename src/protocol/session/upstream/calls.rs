@@ -152,11 +152,11 @@ impl<S: CallSink> UpstreamSession<S> {
         let level = log.filter(|_| revision.is_modern() && self.calls.logs);
         let nothing = RawJson::empty_object();
         let declared = declared.as_ref().filter(|theirs| **theirs != nothing);
+        let modern = revision.is_modern();
         let task = task.as_ref().filter(|_| self.calls.tasks);
-        let with_tasks = task
-            .filter(|_| revision.is_modern())
-            .map(|_| tasks::declared(declared.unwrap_or(&nothing)));
-        let declared = with_tasks.as_ref().or(declared).filter(|_| revision.is_modern());
+        let task = task.filter(|want| tasks::wanted(modern, method, want));
+        let with_tasks = task.map(|_| tasks::declared(declared.unwrap_or(&nothing)));
+        let declared = with_tasks.as_ref().or(declared).filter(|_| modern);
         let own;
         let meta = if *wants_progress || level.is_some() || declared.is_some() {
             let token = wants_progress.then(|| (keys::PROGRESS_TOKEN, RawJson::write(&id)));
@@ -172,7 +172,7 @@ impl<S: CallSink> UpstreamSession<S> {
         };
         let params = edge::downgrade_params(revision, method, params, meta);
         let params = Some(match task {
-            Some(task) if !revision.is_modern() => tasks::asked(params, task),
+            Some(task) if !modern => tasks::asked(params, task),
             _ => params,
         });
         let request = Request { id: Id::number(id), method: method.clone(), params };

@@ -244,6 +244,13 @@ impl<S: CallSink> UpstreamSession<S> {
                     self.out.event(UpstreamEvent::Log(message));
                 }
             }
+            // One name each for the two forms; what it says is looked up.
+            "notifications/tasks/status" | "notifications/tasks" => {
+                let id = note.params.as_ref().and_then(|params| params.member_str("taskId"));
+                if let Some(id) = id {
+                    self.out.event(UpstreamEvent::TaskChanged { id });
+                }
+            }
             // Of no concern here, or not yet; a notification is never answered.
             _ => {}
         }

@@ -10,7 +10,7 @@ use crate::protocol::era_record::{EraRecord, EraSource};
 use crate::protocol::jsonrpc::{Method, RawJson, RpcError};
 use crate::protocol::model::logging::LogMessage;
 use crate::protocol::model::questions::Question;
-use crate::protocol::model::tool::TaskSupport;
+use crate::protocol::model::tasks::Support;
 use crate::protocol::revision::Revision;
 use crate::protocol::session::Limit;
 use crate::protocol::session::pending::{CallLimits, LogWant};
@@ -89,15 +89,18 @@ pub struct Call<S> {
     pub sink: S,
 }
 
-/// The wish that a call may be answered by a task; without it no server is asked for one, and one
-/// that cannot do otherwise refuses.
+/// That a call may be answered by a task; without it no server is asked for one, and one that cannot
+/// do otherwise refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskWant {
     /// How long the task is to be kept from its creation on. Only 2025-11-25 can be told; a server may
     /// choose another time.
     pub ttl: Duration,
     /// What its tool says of tasks, which 2025-11-25 goes by.
-    pub support: TaskSupport,
+    pub support: Support,
+    /// Asks for one wherever there may be one; else only where there is no other way, and the caller
+    /// waits for it.
+    pub eager: bool,
 }
 
 /// What the opening settled.
@@ -324,6 +327,11 @@ pub enum UpstreamEvent {
     },
     /// It asks in the course of calls without saying of which (product.md 8); told once.
     Interactive,
+    /// It said something of a task by itself.
+    TaskChanged {
+        /// Which.
+        id: String,
+    },
     /// A line on its standard output that is no message, for its log (F04); the head of it.
     Noise(String),
     /// It did not answer a liveness check within its limit (P-13): restart it.
