@@ -84,6 +84,7 @@ fn status() -> t::StatusAnswer {
                 revision: Some(text("2025-11-25")),
                 uptime_ms: 1_000,
                 in_flight: 1,
+                interactive: true,
             }],
         }],
         hosts: vec![t::HostView {

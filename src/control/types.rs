@@ -200,6 +200,9 @@ pub struct InstanceView {
     pub uptime_ms: u64,
     /// Calls in flight.
     pub in_flight: usize,
+    /// Whether it has one call at a time, because it asks questions without saying in which call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interactive: bool,
 }
 
 /// One host connection.

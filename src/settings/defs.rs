@@ -243,6 +243,17 @@ pub const DEFS: &[Def] = &[
         "Tasks that are kept at once, running and ended; beyond it no call becomes one.",
     ),
     live("tasks.poll_interval", time(MS, HOUR), "How often hosts are told to look after a task."),
+    live(
+        "tasks.poll_min",
+        time(MS, HOUR),
+        "The shortest rest between two looks after the task of a server; where the server names no rest \
+         of its own, the first, which doubles while nothing changes.",
+    ),
+    live(
+        "tasks.poll_max",
+        time(MS, HOUR),
+        "The longest rest between two looks after the task of a server, also where it asks for more.",
+    ),
     live("tasks.page", count(1, 10_000), "Tasks on one page of tasks/list."),
     // Upstreams: opening and lists.
     live(
@@ -494,6 +505,23 @@ pub const DEFS: &[Def] = &[
         "Log messages of servers that one host is sent in a second; more are dropped.",
     ),
     live("host.drain", time(NOW, HOUR), "How long hosts' calls may go on when the daemon stops."),
+    // Streams of subscriptions/listen.
+    live(
+        "listen.max_per_host",
+        count(0, 65_536),
+        "Streams of subscriptions/listen that one host may have open.",
+    ),
+    live(
+        "listen.max",
+        count(0, 1_000_000),
+        "Streams of subscriptions/listen open at once, of all hosts.",
+    ),
+    live(
+        "listen.ack_wait",
+        time(NOW, HOUR),
+        "How long the acknowledgement of a stream waits for servers to agree to tell of its \
+         resources; those that have not by then are left out of it.",
+    ),
     // Hosts over HTTP.
     live(
         "http.listen",

@@ -1,5 +1,6 @@
 //! Settings as the rest of the program receives them: one narrow struct for each need.
 
+mod listen;
 mod tasks;
 
 use std::cell::RefCell;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::listen::ListenSettings;
 pub use self::tasks::TaskSettings;
 use super::layers::Resolved;
 use super::servers::{ExposeMode, ServerDef, preference_of_word};
@@ -27,6 +29,8 @@ pub struct Settings {
     pub link: LinkSettings,
     /// Host connections.
     pub host: HostSettings,
+    /// Streams of `subscriptions/listen`.
+    pub listen: ListenSettings,
     /// Hosts over HTTP.
     pub http: HttpSettings,
     /// Hosts over HTTP: sessions and streams.
@@ -382,6 +386,7 @@ impl Settings {
             servers: Vec::new(),
             link: v.link(),
             host: v.host(),
+            listen: v.listen(),
             http: v.http(),
             sessions: v.sessions(),
             call: v.call(),

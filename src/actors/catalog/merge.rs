@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{CatalogServer, Listing, Offer, Offers, Snapshot, ToolRecord};
 use crate::protocol::Notice;
 use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::tasks::Support;
 use crate::protocol::session::upstream::{ListKind, ListRead};
 use crate::settings::{Rule, ServerDef};
 
@@ -23,7 +24,8 @@ pub(super) fn record(raw: RawJson) -> Option<ToolRecord> {
         value.is_some_and(|value| value.as_bytes() == b"true")
     };
     let repeatable = hint("readOnlyHint") || hint("idempotentHint");
-    Some(ToolRecord { name, raw, repeatable })
+    let tasks = Support::of(&raw);
+    Some(ToolRecord { name, raw, repeatable, tasks })
 }
 
 /// Sorted by name (P-11), each name once: the first wins (F40).

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use super::{OffersView, View, merge};
 use crate::actors::dispatch;
 use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::tasks::Support;
 use crate::protocol::session::upstream::ListKind;
 use crate::settings::ServerDef;
 use crate::settings::typed::ExposeSettings;
@@ -164,4 +165,6 @@ pub struct ToolRecord {
     pub raw: RawJson,
     /// Marked `readOnlyHint` or `idempotentHint`: a lost call may be repeated (U-56).
     pub repeatable: bool,
+    /// What it says of tasks (T-04, T-08).
+    pub tasks: Support,
 }

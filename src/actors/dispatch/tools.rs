@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use super::as_task::{self, Plan};
 use super::listed::Views;
 use super::outcome::Told;
 use super::rounds::{self, Subject};
@@ -18,7 +19,7 @@ use crate::protocol::http_rules::param_headers;
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
 use crate::protocol::model::links;
 use crate::protocol::session::Outcome;
-use crate::protocol::session::upstream::ListKind;
+use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::settings::{ExposeMode, Settings};
 
 /// The tools of mcpx itself that are listed under these settings, in order.
@@ -150,10 +151,42 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
         params.write()
     };
     let key: Arc<str> = Arc::from(entry.server.def.key.as_str());
-    match upstream_call(context, request, key, &entry.tool, upstream).await {
-        Ok(outcome) => outcome,
-        Err(told) => Ok(told.as_tool_result()),
+    let called = as_task::Tool { support: entry.tool.tasks, name: &name, through_core: false };
+    let plan = as_task::plan(&request, called, &settings)?;
+    let task = plan.want(&request, called, &settings);
+    if !matches!(plan, Plan::Inline) {
+        let tool = Arc::clone(&entry.tool);
+        let work = Called { key, tool, upstream, task };
+        return Box::pin(call_as_task(context, request, plan, work)).await;
     }
+    let answered = upstream_call(context, request, key, &entry.tool, upstream, task).await;
+    answered.unwrap_or_else(|told| Ok(told.as_tool_result()))
+}
+
+/// What is called of whom.
+struct Called {
+    key: Arc<str>,
+    tool: Arc<ToolRecord>,
+    upstream: RawJson,
+    task: Option<TaskWant>,
+}
+
+/// A call that may become a task.
+async fn call_as_task(
+    context: &Context,
+    mut request: Request,
+    plan: Plan,
+    called: Called,
+) -> Outcome {
+    let begin = as_task::begin(&request, &plan, &called.tool.name, &called.key);
+    let handover = as_task::hand_over(&mut request, &plan);
+    let own = context.clone();
+    let work = Box::pin(async move {
+        let Called { key, tool, upstream, task } = called;
+        let answered = upstream_call(&own, request, key, &tool, upstream, task).await;
+        answered.unwrap_or_else(|told| Ok(told.as_tool_result()))
+    });
+    as_task::run(context, plan, handover, begin, work).await
 }
 
 /// The tool of this name of a server that had not been listed. It may start slowly, and hosts know
@@ -200,6 +233,7 @@ pub(super) async fn upstream_call(
     server: Arc<str>,
     tool: &ToolRecord,
     params: RawJson,
+    task: Option<TaskWant>,
 ) -> Result<Outcome, Told> {
     let want = CallWant {
         server: Arc::clone(&server),
@@ -208,7 +242,7 @@ pub(super) async fn upstream_call(
         params,
         progress: request.progress,
         repeatable: tool.repeatable,
-        task: None,
+        task,
     };
     let subject = Subject { kind: "tool", name: &tool.name, server: &server };
     let outcome = rounds::call(context, subject, want).await?;

@@ -8,19 +8,26 @@ use tokio::sync::oneshot;
 
 use super::directory::{Lane, Lease, Route, RouteKey, ScopeKey, Server};
 use super::ongoing::{AskedCall, Called, Ongoing};
+use super::upstream_task::UpstreamTask;
 use super::{PoolHandle, RouteAnswer};
+use crate::actors::broker::BrokerHandle;
 use crate::actors::instance::{InstanceMsg, Sink, Told};
 use crate::actors::support::ask::ask;
 use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{CallWant, Caller, Reason, Refused, Shared};
+use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::jsonrpc::RpcError;
+use crate::protocol::model::questions::with_elicitation;
+use crate::protocol::model::tasks::{self, Support};
+use crate::protocol::revision::Era;
 use crate::protocol::session::pending::CallLimits;
-use crate::protocol::session::upstream::{Call, ListKind};
+use crate::protocol::session::upstream::{Call, ListKind, TaskWant};
 use crate::protocol::session::{Answer, Limit};
 use crate::settings::Settings;
 use crate::settings::typed::PoolSettings;
 
 /// See [`crate::actors::upstreams::UpstreamsHandle::call`].
-pub async fn call(shared: &Shared, want: CallWant) -> Result<Called, Refused> {
+pub async fn call(shared: &Arc<Shared>, mut want: CallWant) -> Result<Called, Refused> {
     let settings = shared.settings();
     let mut unwritten = 0;
     let mut repeated = false;
@@ -28,27 +35,24 @@ pub async fn call(shared: &Shared, want: CallWant) -> Result<Called, Refused> {
     let mut number = None;
     loop {
         let server = shared.server(&want.server)?;
-        let scope_key = ScopeKey::of(server.def.scope, &want.caller, || {
+        let key = key_of(&server, &want.caller, &settings, || {
             *number.get_or_insert_with(|| shared.next_number())
         });
-        let lane = if server.def.follows(settings.upstream.protocol) {
-            server.routes.lane(want.caller.era)
-        } else {
-            Lane::Shared
-        };
-        let key = RouteKey { scope: scope_key, lane };
         let mut scope = CallScope::of(&server, &key);
-        let leased = match server.routes.find(&key).and_then(|route| leased_now(&route)) {
+        let leased = match server.routes.find(&key).and_then(Leased::now) {
             Some(leased) => Some(leased),
             // Boxed: waiting is rare, and a call's task need not have room for it.
             None => Box::pin(find_route(&server, &key, &want, &settings.pool)).await?,
         };
         let answer = match leased {
-            Some(leased) => match send(leased, &mut scope, &server, &want, &settings).await {
-                Called::Done(answer) => answer,
-                // A server that has asked has begun: it is not called again for this.
-                open @ Called::Open(_) => return Ok(open),
-            },
+            Some(leased) => {
+                let limits = CallLimits { idle: settings.call.idle, total: settings.call.total };
+                match send(leased, &mut scope, &server, &want, limits, shared).await {
+                    Called::Done(answer) => answer,
+                    // A server that has asked has begun: it is not called again for this.
+                    open @ Called::Open(_) => return Ok(open),
+                }
+            }
             // The server was replaced meanwhile: the directory knows the new generation.
             None => Answer::Lost { written: false, why: "it was replaced".to_owned() },
         };
@@ -61,17 +65,98 @@ pub async fn call(shared: &Shared, want: CallWant) -> Result<Called, Refused> {
                 unwritten += 1;
             }
             Answer::Lost { written: true, .. } if want.repeatable && !repeated => repeated = true,
+            // It can serve the call only as a task, and has done nothing yet (SEP-2663).
+            Answer::Error(error) if is_for_tasks(&want, &error) => {
+                let required = |task| TaskWant { support: Support::Required, ..task };
+                want.task = want.task.map(required);
+            }
             other => return Ok(Called::Done(other)),
         }
     }
 }
 
-/// A request id and the permit to use it.
-type Leased = (u64, Lease);
+/// Which instances may serve a call of `caller`.
+fn key_of(
+    server: &Server,
+    caller: &Caller,
+    settings: &Settings,
+    number: impl FnOnce() -> u64,
+) -> RouteKey {
+    let scope = ScopeKey::of(server.def.scope, caller, number);
+    let lane = if server.def.follows(settings.upstream.protocol) {
+        server.routes.lane(caller.era)
+    } else {
+        Lane::Shared
+    };
+    RouteKey { scope, lane }
+}
 
-fn leased_now(route: &Route) -> Option<Leased> {
-    let lease = route.try_lease()?;
-    Some((route.pending.take_id(), lease))
+/// Whether a call was refused that has not been asked for as a task, and may be.
+fn is_for_tasks(want: &CallWant, error: &RpcError) -> bool {
+    let unasked = |task: TaskWant| !task.eager && task.support != Support::Required;
+    want.task.is_some_and(unasked) && tasks::is_needed(error)
+}
+
+/// A request id and the permit to use it.
+#[derive(Debug)]
+pub(super) struct Leased {
+    id: u64,
+    lease: Lease,
+    route: Arc<Route>,
+}
+
+impl Leased {
+    fn now(route: Arc<Route>) -> Option<Self> {
+        Some(Self::with(route.try_lease()?, route))
+    }
+
+    fn with(lease: Lease, route: Arc<Route>) -> Self {
+        Self { id: route.pending.take_id(), lease, route }
+    }
+
+    /// For one more request of what runs at `place`.
+    pub(super) fn again(place: &Place) -> Self {
+        Self::with(place.route.join(), Arc::clone(&place.route))
+    }
+}
+
+/// Where the task of a call lives: its instance, kept as long.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) server: Arc<Server>,
+    pub(super) route: Arc<Route>,
+    _kept: Lease,
+}
+
+impl Place {
+    fn new(server: &Arc<Server>, route: Arc<Route>) -> Self {
+        Self { server: Arc::clone(server), _kept: route.join(), route }
+    }
+
+    /// The same once more.
+    pub(super) fn again(&self) -> Self {
+        Self::new(&self.server, Arc::clone(&self.route))
+    }
+
+    /// Whether any connection to its server is as good as its own: where nothing is remembered of one.
+    pub(super) fn is_anywhere(&self) -> bool {
+        self.server.def.is_remote() && self.route.era == Era::Modern
+    }
+
+    /// Finds one for a task of an earlier life of mcpx.
+    pub(super) async fn find(
+        shared: &Arc<Shared>,
+        caller: &Caller,
+        server: &Arc<str>,
+    ) -> Result<(Self, Option<CallScope>), Refused> {
+        let server = shared.server(server)?;
+        let key = key_of(&server, caller, &shared.settings(), || shared.next_number());
+        let awake = wake_for(shared, &server, caller, key).await?;
+        let route = server.routes.find(&awake.key).ok_or_else(|| {
+            Refused::unavailable(format!("server `{}` ended again at once", server.def.key))
+        })?;
+        Ok((Self::new(&server, route), awake.scope))
+    }
 }
 
 /// What a caller was waiting for when its time was up.
@@ -79,6 +164,8 @@ fn leased_now(route: &Route) -> Option<Leased> {
 enum Stage {
     Start,
     Permit,
+    /// A permit of an instance that has one call at a time.
+    Turn,
 }
 
 /// Waits for a route and a permit within `pool.queue` and `pool.queue_timeout`. `None` where the
@@ -118,6 +205,13 @@ fn too_late(name: &str, stage: Stage, pool: &PoolSettings) -> Refused {
              `mcpx status {name}` shows what it is doing",
             limit.value,
         ),
+        Stage::Turn => format!(
+            "server `{name}` was busy for {} (setting pool.queue_timeout): it asks questions without \
+             saying to which call they belong, so its calls are made one after the other, and the one \
+             before this waits for an answer or works; raise the server's `max`, or give it `scope = \
+             \"session\"`, which is an instance for each host",
+            limit.value,
+        ),
         Stage::Permit => format!(
             "server `{name}` was busy for {} (setting pool.queue_timeout): each of its instances \
              had {} calls in flight (setting pool.in_flight); raise the server's `max` or try again",
@@ -147,8 +241,8 @@ async fn wait_for_route(
                 RouteAnswer::Late => return Err(too_late(&server.def.key, *stage, pool)),
             }
         };
-        *stage = Stage::Permit;
-        if let Some(leased) = leased_now(&route) {
+        *stage = if route.is_serial() { Stage::Turn } else { Stage::Permit };
+        if let Some(leased) = Leased::now(Arc::clone(&route)) {
             return Ok(Some(leased));
         }
         if !crowd_told && server.def.max > 1 {
@@ -157,7 +251,7 @@ async fn wait_for_route(
         }
         tokio::select! {
             lease = route.lease() => if let Some(lease) = lease {
-                return Ok(Some((route.pending.take_id(), lease)));
+                return Ok(Some(Leased::with(lease, route)));
             },
             // One more is there and there is still no room: another one may be wanted.
             () = added => crowd_told = false,
@@ -165,27 +259,20 @@ async fn wait_for_route(
     }
 }
 
-/// Hands the call to the instance and waits for its outcome, or until its server asks.
-async fn send(
-    (id, lease): Leased,
+/// Hands the call to the instance and waits for its outcome, or until its server asks or makes a task
+/// of it.
+pub(super) async fn send(
+    leased: Leased,
     scope: &mut Option<CallScope>,
-    server: &Server,
+    server: &Arc<Server>,
     want: &CallWant,
-    settings: &Settings,
+    limits: CallLimits,
+    shared: &Arc<Shared>,
 ) -> Called {
+    let Leased { id, lease, route } = leased;
     let (reply, outcome) = oneshot::channel();
     let heard = want.progress.clone().map(|notes| (notes, Arc::clone(&server.def)));
-    let call = Call {
-        id,
-        method: want.method.clone(),
-        params: want.params.clone(),
-        wants_progress: want.progress.as_ref().is_some_and(ProgressSender::wants_progress),
-        log: want.progress.as_ref().and_then(ProgressSender::log_want),
-        declared: want.caller.answers.declared().cloned(),
-        task: want.task,
-        limits: CallLimits { idle: settings.call.idle, total: settings.call.total },
-        sink: Sink::new(reply, heard),
-    };
+    let call = call_of(shared, id, want, limits, Sink::new(reply, heard));
     let mut guard = InFlight { id, actor: lease.actor().clone(), done: false };
     // A dead instance gives the call back, and its sink says that it was not written.
     let _ = guard.actor.cast(InstanceMsg::Call { call });
@@ -201,8 +288,57 @@ async fn send(
         },
     };
     guard.done();
+    if let (Answer::Task(handle), Some(task), "tools/call") =
+        (&answer, want.task, want.method.as_str())
+    {
+        let place = Place::new(server, route);
+        return match UpstreamTask::new(shared, want, task, place, scope.take(), handle) {
+            Ok(task) => Called::Open(Box::new(Ongoing::Task(Box::new(task)))),
+            Err(why) => Called::Done(Answer::Invalid(why)),
+        };
+    }
     drop(lease);
     Called::Done(answer)
+}
+
+/// Asks something to whose answer nobody listens.
+pub(super) fn tell(shared: &Shared, place: &Place, want: &CallWant, limits: CallLimits) {
+    let Leased { id, lease, .. } = Leased::again(place);
+    let (reply, _) = oneshot::channel();
+    let call = call_of(shared, id, want, limits, Sink::new(reply, None));
+    // With a dead instance there is nobody to tell.
+    let _ = lease.actor().cast(InstanceMsg::Call { call });
+}
+
+fn call_of(
+    shared: &Shared,
+    id: u64,
+    want: &CallWant,
+    limits: CallLimits,
+    sink: Sink,
+) -> Call<Sink> {
+    Call {
+        id,
+        method: want.method.clone(),
+        params: want.params.clone(),
+        wants_progress: want.progress.as_ref().is_some_and(ProgressSender::wants_progress),
+        log: want.progress.as_ref().and_then(ProgressSender::log_want),
+        host: want.caller.host.map(|host| host.0),
+        declared: can_be_asked(shared, &want.caller),
+        task: want.task,
+        limits,
+        sink,
+    }
+}
+
+/// What can be asked in the course of a call, where anything can: what its host declared (U-35), and
+/// any elicitation while somebody answers at the broker (U-36).
+fn can_be_asked(shared: &Shared, caller: &Caller) -> Option<RawJson> {
+    let declared = caller.answers.declared();
+    if shared.shop().broker.get().is_some_and(BrokerHandle::listens) {
+        return Some(with_elicitation(declared));
+    }
+    declared.cloned()
 }
 
 /// Cancels the call if its caller's future falls before the outcome (F36).
@@ -259,15 +395,23 @@ impl Drop for CallScope {
 pub struct Awake {
     /// Whose instance it is.
     pub key: RouteKey,
-    _scope: Option<CallScope>,
+    scope: Option<CallScope>,
 }
 
 /// Starts `server` for `caller` if it is not running, and waits until it is usable or refused: for
 /// reading its lists, not for a call, and so in the server's own session whoever asks (P-18).
 pub async fn wake(shared: &Shared, server: &Server, caller: &Caller) -> Result<Awake, Refused> {
     let scope = ScopeKey::of(server.def.scope, caller, || shared.next_number());
-    let key = RouteKey { scope, lane: Lane::Shared };
-    let awake = Awake { _scope: CallScope::of(server, &key), key };
+    wake_for(shared, server, caller, RouteKey { scope, lane: Lane::Shared }).await
+}
+
+async fn wake_for(
+    shared: &Shared,
+    server: &Server,
+    caller: &Caller,
+    key: RouteKey,
+) -> Result<Awake, Refused> {
+    let awake = Awake { scope: CallScope::of(server, &key), key };
     if server.routes.find(&awake.key).is_some() {
         return Ok(awake);
     }

@@ -5,8 +5,8 @@
 //! that one insertion sends every new call to the new generation while the old one drains, F33.)
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dashmap::DashMap;
 use ractor::ActorRef;
@@ -46,6 +46,11 @@ impl ScopeKey {
             (Scope::Session, Some(host), _) => Self::Session(host),
             (Scope::Session, None, _) | (Scope::Call, _, _) => Self::Call(call()),
         }
+    }
+
+    /// Whether calls of several hosts may meet in an instance.
+    pub const fn is_shared(&self) -> bool {
+        matches!(self, Self::Global | Self::Project(_) | Self::NoProject)
     }
 
     /// For people.
@@ -237,7 +242,10 @@ pub struct Route {
     pub instance: InstanceId,
     /// Its calls in flight.
     pub pending: Arc<Pending<Sink>>,
+    /// How it is spoken to.
+    pub era: Era,
     permits: Arc<Semaphore>,
+    most: usize,
     load: Arc<Load>,
 }
 
@@ -246,10 +254,28 @@ impl Route {
     pub fn new(
         instance: InstanceId,
         pending: Arc<Pending<Sink>>,
+        era: Era,
         permits: usize,
         load: Arc<Load>,
     ) -> Self {
-        Self { instance, pending, permits: Arc::new(Semaphore::new(permits.max(1))), load }
+        let most = permits.max(1);
+        Self { instance, pending, era, permits: Arc::new(Semaphore::new(most)), most, load }
+    }
+
+    /// From now on one call at a time; those in flight go on.
+    pub fn serialise(&self) {
+        if self.load.serial.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let surplus = self.most.saturating_sub(1);
+        // What is in use goes when it is given back.
+        let in_use = surplus.saturating_sub(self.permits.forget_permits(surplus));
+        self.load.surplus.fetch_add(in_use, Ordering::SeqCst);
+    }
+
+    /// Whether it has one call at a time.
+    pub fn is_serial(&self) -> bool {
+        self.load.serial.load(Ordering::SeqCst)
     }
 
     /// The instance.
@@ -268,6 +294,21 @@ impl Route {
         Some(Lease::new(permit, &self.load))
     }
 
+    /// A place among its callers without a permit, for what belongs to a call that was admitted: it
+    /// keeps the instance as long, and also one that admits no more calls.
+    pub fn join(&self) -> Lease {
+        Lease { permit: None, counted: Counted::new(&self.load) }
+    }
+
+    /// Is told whenever its server says something of this task by itself.
+    pub fn watch_task(&self, id: &str) -> Watched {
+        let changed = Arc::new(Notify::new());
+        let mut watched = self.load.tasks();
+        watched.push((id.to_owned(), Arc::clone(&changed)));
+        drop(watched);
+        Watched { load: Arc::clone(&self.load), changed }
+    }
+
     /// A permit when one becomes free; `None` where the instance leaves. Cancel-safe.
     pub async fn lease(&self) -> Option<Lease> {
         // Counted while waiting, so that waiters spread over the instances of a key.
@@ -284,14 +325,30 @@ pub struct Load {
     callers: AtomicUsize,
     held: AtomicBool,
     leaving: AtomicBool,
+    /// It has one call at a time, because what it asks does not say to which call it belongs.
+    serial: AtomicBool,
+    /// Permits in use that are not to be given back.
+    surplus: AtomicUsize,
     actor: ActorRef<InstanceMsg>,
+    /// The tasks of its server of which somebody wants to hear; as many as there are running.
+    tasks: Mutex<Vec<WatchedTask>>,
 }
+
+/// A task's id, and who is woken.
+type WatchedTask = (String, Arc<Notify>);
 
 impl Load {
     /// Nobody yet.
     pub const fn new(actor: ActorRef<InstanceMsg>) -> Self {
-        let (callers, held) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Self { callers, held, leaving: AtomicBool::new(false), actor }
+        Self {
+            callers: AtomicUsize::new(0),
+            held: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
+            serial: AtomicBool::new(false),
+            surplus: AtomicUsize::new(0),
+            actor,
+            tasks: Mutex::new(Vec::new()),
+        }
     }
 
     /// How many there are.
@@ -309,10 +366,42 @@ impl Load {
         self.get() == 0 && !self.held.load(Ordering::SeqCst)
     }
 
+    /// Its server said something of a task.
+    pub fn task_changed(&self, id: &str) {
+        for (_, changed) in self.tasks().iter().filter(|(watched, _)| watched == id) {
+            changed.notify_one();
+        }
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, Vec<WatchedTask>> {
+        // Nothing panics inside the lock.
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// From now on the last caller to go tells the instance; whether there is any.
     pub fn leave(&self) -> bool {
         self.leaving.store(true, Ordering::SeqCst);
         self.get() > 0
+    }
+}
+
+/// Hears of one task as long as it is held.
+#[derive(Debug)]
+pub struct Watched {
+    load: Arc<Load>,
+    changed: Arc<Notify>,
+}
+
+impl Watched {
+    /// Resolves when its server has said something since the last time. Cancel-safe.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.load.tasks().retain(|(_, changed)| !Arc::ptr_eq(changed, &self.changed));
     }
 }
 
@@ -339,18 +428,32 @@ impl Drop for Counted {
 /// The right to have one call in flight on an instance; given back when it falls.
 #[derive(Debug)]
 pub struct Lease {
-    _permit: OwnedSemaphorePermit,
+    permit: Option<OwnedSemaphorePermit>,
     counted: Counted,
 }
 
 impl Lease {
     fn new(permit: OwnedSemaphorePermit, load: &Arc<Load>) -> Self {
-        Self { _permit: permit, counted: Counted::new(load) }
+        Self { permit: Some(permit), counted: Counted::new(load) }
     }
 
     /// The instance.
     pub fn actor(&self) -> &ActorRef<InstanceMsg> {
         &self.counted.0.actor
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let load = &self.counted.0;
+        if load.serial.load(Ordering::SeqCst)
+            && let Some(permit) = self.permit.take()
+        {
+            let less = |surplus: usize| surplus.checked_sub(1);
+            if load.surplus.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok() {
+                permit.forget();
+            }
+        }
     }
 }
 

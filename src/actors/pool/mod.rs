@@ -16,6 +16,7 @@ pub mod plan;
 mod report;
 mod state;
 pub mod status;
+pub mod upstream_task;
 
 use std::sync::Arc;
 use std::time::Duration;

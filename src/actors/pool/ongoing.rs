@@ -9,10 +9,11 @@ use ractor::ActorRef;
 
 use super::caller::{CallScope, InFlight};
 use super::directory::Lease;
+use super::upstream_task::UpstreamTask;
 use crate::actors::instance::{CallNews, InstanceMsg, NewsQueue, Said};
 use crate::actors::upstreams::Refused;
 use crate::protocol::jsonrpc::RawJson;
-use crate::protocol::model::questions::{Question, Reply, cancelled};
+use crate::protocol::model::questions::{Question, Reply, unanswered};
 use crate::protocol::session::Answer;
 
 /// What came of a call.
@@ -25,7 +26,7 @@ pub enum Called {
 }
 
 impl Called {
-    /// The outcome, with nobody there to ask: whatever is asked is answered with `cancel`.
+    /// The outcome, with nobody there to ask.
     pub async fn unattended(self) -> Result<Answer, Refused> {
         let mut ongoing = match self {
             Self::Done(answer) => return Ok(answer),
@@ -33,7 +34,7 @@ impl Called {
         };
         loop {
             match ongoing.next().await {
-                News::Asked { key, .. } => ongoing.reply(&key, Ok(cancelled())),
+                News::Asked { key, question } => ongoing.reply(&key, unanswered(&question)),
                 News::Withdrawn { .. } | News::Status(_) => {}
                 News::Done(answered) => return answered,
             }
@@ -47,6 +48,8 @@ impl Called {
 pub enum Ongoing {
     /// A legacy upstream asks in the course of the call.
     Asked(AskedCall),
+    /// It works on a task.
+    Task(Box<UpstreamTask>),
 }
 
 /// What is heard of it.
@@ -88,6 +91,7 @@ impl Ongoing {
     pub async fn next(&mut self) -> News {
         match self {
             Self::Asked(call) => call.next().await,
+            Self::Task(task) => task.next().await,
         }
     }
 
@@ -95,6 +99,7 @@ impl Ongoing {
     pub fn reply(&mut self, key: &str, reply: Reply) {
         match self {
             Self::Asked(call) => call.reply(key, reply),
+            Self::Task(task) => task.reply(key, reply),
         }
     }
 }

@@ -18,11 +18,8 @@ pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// Which listen stream a modern notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-
-/// The extension of tasks, in capabilities (SEP-2663).
-pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
-/// The task that a legacy message belongs to (2025-11-25 tasks page).
-pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+/// Our own: a shim opens a listen stream once more, which broke with the daemon before.
+pub const AGAIN: &str = "dev.mcpx/again";
 
 /// The keys by which a request shows that it is a modern one (H-13).
 pub(super) const ENVELOPE: [&str; 4] =

@@ -44,8 +44,8 @@ pub fn downgrade_error(revision: Revision, error: &RpcError) -> RpcError {
 }
 
 /// Reads a result that an upstream of `revision` gave to `method` into newest shape.
-pub fn lift_result(revision: Revision, _method: &Method, result: RawJson) -> RawJson {
-    results::lift(revision, result)
+pub fn lift_result(revision: Revision, method: &Method, result: RawJson) -> RawJson {
+    results::lift(revision, method.as_str(), result)
 }
 
 /// Reads an error that an upstream of `revision` gave to `method`. That a resource is not there is

@@ -1,5 +1,7 @@
 //! Tasks in newest shape: the extension `io.modelcontextprotocol/tasks` of 2026-07-28 (SEP-2663).
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::protocol::jsonrpc::skim::has_member;
@@ -122,6 +124,15 @@ pub(crate) fn millis(raw: &RawJson) -> Option<u64> {
     })
 }
 
+/// That a call is asked for as a task (2025-11-25, "Creating Tasks"), and how long it is to be kept
+/// where that is said. Large arguments are not walked through for it.
+#[expect(clippy::option_option, reason = "asked for, and said how long")]
+pub fn asked_ttl(params: &RawJson) -> Option<Option<Duration>> {
+    memchr::memmem::find(params.as_bytes(), b"\"task\"")?;
+    let task = params.member("task").filter(RawJson::is_object)?;
+    Some(task.member("ttl").as_ref().and_then(millis).map(Duration::from_millis))
+}
+
 /// Whether a result is a task and no outcome yet.
 pub fn is_task(result: &RawJson) -> bool {
     scan::member(result.as_bytes(), "resultType") == Some(br#""task""#)
@@ -142,6 +153,12 @@ pub fn needs_extension(what: &str) -> RpcError {
     );
     let data = json!({ "requiredCapabilities": { "extensions": { EXTENSION: {} } } });
     RpcError::new(Code::MissingCapability, text).with_data(RawJson::write(&data))
+}
+
+/// Whether an error is that refusal.
+pub fn is_needed(error: &RpcError) -> bool {
+    let needed = || error.data.as_ref()?.member("requiredCapabilities");
+    error.code == Code::MissingCapability.number() && needed().is_some_and(|it| declares(&it))
 }
 
 /// What a tool says of tasks (`execution.taskSupport`, 2025-11-25).

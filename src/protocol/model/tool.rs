@@ -45,31 +45,6 @@ impl Hints {
     }
 }
 
-/// Whether calls of a tool may or must be tasks: its `execution.taskSupport` (2025-11-25 tools page).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TaskSupport {
-    /// Never; also where it says nothing.
-    #[default]
-    Forbidden,
-    /// As the caller likes.
-    Optional,
-    /// Always.
-    Required,
-}
-
-impl TaskSupport {
-    /// What `tool` says; what is none of the three words counts as nothing.
-    pub fn of(tool: &RawJson) -> Self {
-        let said =
-            tool.member("execution").and_then(|execution| execution.member_str("taskSupport"));
-        match said.as_deref() {
-            Some("optional") => Self::Optional,
-            Some("required") => Self::Required,
-            _ => Self::Forbidden,
-        }
-    }
-}
-
 /// What people are shown: `title`, else the annotations' title, else the name (H-48).
 pub fn display_name(tool: &RawJson) -> Option<String> {
     let shown = |text: &String| !text.is_empty();

@@ -19,6 +19,10 @@ pub struct TaskSettings {
     pub most: usize,
     /// `tasks.poll_interval`.
     pub poll: Duration,
+    /// `tasks.poll_min`: the shortest rest between two looks after a task of an upstream.
+    pub poll_min: Duration,
+    /// `tasks.poll_max`: the longest.
+    pub poll_max: Duration,
     /// `tasks.page`: tasks on one page of `tasks/list`.
     pub page: usize,
 }
@@ -32,6 +36,8 @@ impl TaskSettings {
             max_ttl: values.time("tasks.max_ttl"),
             most: values.count("tasks.max"),
             poll: values.time("tasks.poll_interval"),
+            poll_min: values.time("tasks.poll_min"),
+            poll_max: values.time("tasks.poll_max"),
             page: values.count("tasks.page"),
         }
     }

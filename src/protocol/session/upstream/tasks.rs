@@ -6,15 +6,14 @@
 //! decides (SEP-2663).
 
 use super::TaskWant;
-use crate::protocol::edge::keys;
-use crate::protocol::jsonrpc::{Object, RawJson};
-use crate::protocol::model::tool::TaskSupport;
+use crate::protocol::jsonrpc::{Method, Object, RawJson};
+use crate::protocol::model::tasks::{EXTENSION, Support};
 use crate::protocol::revision::Revision;
 
 /// Whether a server that declared `capabilities` takes calls of tools as tasks.
 pub(super) fn offered(revision: Revision, capabilities: &RawJson) -> bool {
     let path: &[&str] = if revision.is_modern() {
-        &["extensions", keys::TASKS_EXTENSION]
+        &["extensions", EXTENSION]
     } else {
         &["tasks", "requests", "tools", "call"]
     };
@@ -32,17 +31,28 @@ pub(super) fn offered(revision: Revision, capabilities: &RawJson) -> bool {
 pub(super) fn declared(capabilities: &RawJson) -> RawJson {
     let mut all = Object::read_or_empty(Some(capabilities));
     let mut extensions = Object::read_or_empty(all.get("extensions"));
-    extensions.set_default(keys::TASKS_EXTENSION, RawJson::empty_object());
+    extensions.set_default(EXTENSION, RawJson::empty_object());
     all.set("extensions", extensions.write());
     all.write()
 }
 
-/// The parameters of a legacy call that is to be answered by a task. As they came where the tool does
-/// not allow it: 2025-11-25 forbids asking then.
-pub(super) fn asked(params: RawJson, want: &TaskWant) -> RawJson {
-    if want.support == TaskSupport::Forbidden {
-        return params;
+/// Whether a call of `method` is to be asked for as a task now.
+pub(super) fn wanted(modern: bool, method: &Method, want: &TaskWant) -> bool {
+    match method.as_str() {
+        "tools/call" if modern => want.eager || want.support == Support::Required,
+        // 2025-11-25 forbids asking for it where the tool does not allow it.
+        "tools/call" => match want.support {
+            Support::Required => true,
+            Support::Optional => want.eager,
+            Support::Forbidden | Support::Unsaid => false,
+        },
+        // Only who declares the extension may ask about its tasks.
+        method => modern && method.starts_with("tasks/"),
     }
+}
+
+/// The parameters of a legacy call that is to be answered by a task.
+pub(super) fn asked(params: RawJson, want: &TaskWant) -> RawJson {
     let Ok(mut object) = Object::read(&params) else { return params };
     let ttl = u64::try_from(want.ttl.as_millis()).unwrap_or(u64::MAX);
     object.set("task", RawJson::write(&serde_json::json!({ "ttl": ttl })));
