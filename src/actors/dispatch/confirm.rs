@@ -9,7 +9,6 @@ use crate::actors::catalog::ToolRecord;
 use crate::actors::upstreams::{Caller, Reason};
 use crate::protocol::jsonrpc::{Method, Object, RawJson};
 use crate::protocol::model::questions::{Question, Reply};
-use crate::protocol::model::tool_result;
 use crate::settings::{Rule, Settings};
 
 /// What becomes of a call.
@@ -23,18 +22,19 @@ pub(crate) enum Verdict {
     Ask(Question),
 }
 
-/// Decides on a call of `tool` of `server`, by its configuration key, with these arguments.
+/// Decides on a call of `tool` of `server`, by its configuration key, with these parameters, which are
+/// opened only where there is something to ask.
 pub(crate) fn check(
     context: &Context,
     _caller: &Caller,
     server: &str,
     tool: &ToolRecord,
-    arguments: &RawJson,
+    params: &RawJson,
 ) -> Verdict {
-    decide(&context.settings(), server, tool, arguments)
+    decide(&context.settings(), server, tool, params)
 }
 
-fn decide(settings: &Settings, server: &str, tool: &ToolRecord, arguments: &RawJson) -> Verdict {
+fn decide(settings: &Settings, server: &str, tool: &ToolRecord, params: &RawJson) -> Verdict {
     let def = settings.servers.iter().find(|def| def.key == server);
     let rule = match def {
         Some(def) if !def.tools.is_empty() => def.tools.of(&tool.name),
@@ -46,9 +46,9 @@ fn decide(settings: &Settings, server: &str, tool: &ToolRecord, arguments: &RawJ
             reason: Reason::Unavailable,
             text: format!("server `{server}` has no tool `{}`.", tool.name),
         }),
-        Rule::Ask => Verdict::Ask(question(server, tool, arguments)),
+        Rule::Ask => Verdict::Ask(question(server, tool, params)),
         Rule::Allow if settings.elicit.confirm_destructive && destroys(tool) => {
-            Verdict::Ask(question(server, tool, arguments))
+            Verdict::Ask(question(server, tool, params))
         }
         Rule::Allow => Verdict::Go,
     }
@@ -70,7 +70,8 @@ const SHOWN: usize = 600;
 /// The one field of the question.
 const APPROVE: &str = "approve";
 
-fn question(server: &str, tool: &ToolRecord, arguments: &RawJson) -> Question {
+fn question(server: &str, tool: &ToolRecord, params: &RawJson) -> Question {
+    let arguments = params.member("arguments").unwrap_or_else(RawJson::empty_object);
     let whole = arguments.as_str();
     let shown: String = whole.chars().take(SHOWN).collect();
     let more = if shown.len() < whole.len() {
@@ -105,21 +106,20 @@ pub(crate) fn approved(reply: &Reply) -> bool {
         && approve.is_some_and(|approve| approve.as_str() == "true")
 }
 
-/// What the caller is told whose question was not answered with yes: a result for the model.
-pub(crate) fn not_confirmed(what: &str) -> RawJson {
-    let text =
-        format!("not confirmed: {what} was not called, because the person asked did not agree");
-    tool_result::text_result(&text, true)
+/// What the caller is told where the question was not answered with yes.
+pub(crate) fn refused(what: &str) -> Told {
+    let text = format!("not confirmed: {what} was not called, because the person asked did not agree");
+    Told { reason: Reason::NotConfirmed, text }
 }
 
 /// What the caller is told where nobody can be asked: the call is not made.
-pub(crate) fn nobody_to_confirm(what: &str) -> RawJson {
+pub(crate) fn nobody(what: &str) -> Told {
     let text = format!(
         "not confirmed: {what} is called only once somebody has agreed, and nobody can be asked. Use a host \
-         that can be asked (elicitation), or keep `mcpx elicit watch` open in a terminal, or allow it in \
-         [policy] of the configuration (or turn elicit.confirm_destructive off, if that asks)"
+         that can be asked (elicitation), or keep `mcpx elicit watch` open in a terminal, or allow the tool \
+         in [policy] of the configuration (where elicit.confirm_destructive asks, that can be turned off)"
     );
-    tool_result::text_result(&text, true)
+    Told { reason: Reason::NotConfirmed, text }
 }
 
 #[cfg(test)]
@@ -192,8 +192,8 @@ mod tests {
 
     #[test]
     fn a_question_shows_the_call_and_only_a_clear_yes_counts() {
-        let arguments = raw(&format!(r#"{{"text":"{}"}}"#, "x".repeat(1000)));
-        let asked = question("demo", &tool("write", "{}"), &arguments);
+        let params = raw(&format!(r#"{{"arguments":{{"text":"{}"}}}}"#, "x".repeat(1000)));
+        let asked = question("demo", &tool("write", "{}"), &params);
         let message = asked.params.member_str("message").unwrap();
         assert!(
             message.starts_with("Call tool `write` of server `demo`?\nArguments: {\"text\":\"xxx")
