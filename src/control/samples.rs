@@ -227,6 +227,7 @@ fn config() -> t::ConfigAnswer {
     t::ConfigAnswer {
         files: vec![text("/home/me/.config/mcpx/config.toml")],
         settings: [(text("call.idle_timeout"), json!("2m"))].into(),
+        policy: [(text("github.create_*"), text("ask"))].into(),
         servers: vec![t::ServerConfig {
             server: text("github"),
             namespace: text("github"),
@@ -244,6 +245,8 @@ fn config() -> t::ConfigAnswer {
             cwd: Some(text(".")),
             scope: text("project"),
             max: 1,
+            allow: Some(vec![text("get_*")]),
+            deny: vec![text("*_all")],
             protocol: Some(text("prefer-discover")),
             revision: Some(text("2025-11-25")),
             idle_timeout: Some(text("10m")),

@@ -143,7 +143,7 @@ fn refused(refused: Refused) -> ApiError {
     let code = match refused.reason {
         Reason::Busy => FailureCode::Busy,
         Reason::Timeout => FailureCode::Timeout,
-        Reason::Unavailable => FailureCode::Unavailable,
+        Reason::Unavailable | Reason::NotConfirmed => FailureCode::Unavailable,
         Reason::OutcomeUnknown => FailureCode::OutcomeUnknown,
     };
     ApiError::new(code, refused.text).with_reason(refused.reason.as_str())
