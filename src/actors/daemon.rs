@@ -25,6 +25,7 @@ use super::instance::Shop;
 use super::instance::connect::Children;
 use super::instance::keeper::Alive;
 use super::instance::spec::Surroundings;
+use super::listens::ListensHandle;
 use super::root::{self, End, Parts, RootHandle};
 use super::settings::{SettingsArgs, SettingsHandle};
 use super::subs::Subs;
@@ -170,6 +171,7 @@ fn build(
         eras: eras.clone(),
         catalog: catalog.clone(),
         subs: Subs::default(),
+        broker: Arc::default(),
         alive: Alive::default(),
         net,
     };
@@ -192,8 +194,9 @@ fn build(
         capabilities: own_capabilities(),
     });
     let (hosts, root) = (HostsHandle::default(), RootHandle::new());
-    let door = DoorHandle::default();
-    let broker = BrokerHandle::new(settings.watch());
+    let (door, listens) = (DoorHandle::default(), ListensHandle::default());
+    let broker = BrokerHandle::new(Arc::clone(store), events.clone(), settings.watch());
+    upstreams.use_broker(broker.clone());
     let parts = Parts {
         settings,
         events,
@@ -201,6 +204,7 @@ fn build(
         catalog,
         upstreams,
         broker,
+        listens,
         tasks,
         hosts,
         door,

@@ -8,6 +8,7 @@
 
 pub(crate) mod line;
 mod link;
+mod listen;
 mod over_http;
 pub(crate) mod sessions;
 pub(crate) mod streams;
@@ -25,12 +26,14 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use self::line::{AskIds, HostLine};
 use self::link::LinkWire;
+use self::listen::ListenGuard;
 use self::over_http::Session;
 use self::sessions::{SessionId, Sessions};
 use self::streams::{HttpWire, PostIn};
 use self::work::{Report, run, run_with_progress};
 use super::dispatch::{self, Context, Listed, Repeats, TaskSide, Views};
 use super::events::Event;
+use super::listen::Word;
 use super::support::progress::{self, CallNote, Wants};
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
@@ -122,6 +125,9 @@ pub(crate) enum HostMsg {
     /// The subscriptions: something that this host did not ask for now, with the credit that lets
     /// the next of its kind come.
     Note { note: HostNote, credit: OwnedSemaphorePermit },
+    /// A listen stream of this host: something to say on it, with the credit that lets it say the
+    /// next.
+    Streamed { key: CallKey, word: Word, credit: Option<OwnedSemaphorePermit> },
     /// The timer: the session's deadline has come.
     DeadlineDue,
     /// Hosts: the daemon stops; finish what is open and leave.
@@ -155,6 +161,7 @@ pub(crate) struct HostState {
     session: HostSession,
     wire: Wire,
     requests: HashMap<CallKey, TaskGuard>,
+    listens: HashMap<CallKey, ListenGuard>,
     /// Who waits for what the host says to which question.
     asked: HashMap<Id, oneshot::Sender<Reply>>,
     context: Arc<Context>,
@@ -167,6 +174,8 @@ pub(crate) struct HostState {
     name: Arc<str>,
     /// It has lists from an earlier daemon.
     returns: bool,
+    /// Those of them that were others then.
+    missed: Vec<ListKind>,
     /// What a legacy host declared that can answer questions, once it has asked something.
     declared: Option<RawJson>,
     /// The ids of what it is asked.
@@ -263,6 +272,7 @@ impl Actor for Host {
             }
             HostMsg::ViewChanged { view } => state.view_changed(view),
             HostMsg::Note { note, credit } => state.note(now, note, credit),
+            HostMsg::Streamed { key, word, credit } => state.streamed(key, word, credit),
             HostMsg::DeadlineDue => {
                 state.timer.fired();
                 state.session.handle_timeout(now);
@@ -283,6 +293,7 @@ impl Actor for Host {
         state: &mut HostState,
     ) -> Result<(), ActorProcessingErr> {
         state.requests.clear();
+        state.listens.clear();
         Ok(())
     }
 
@@ -327,6 +338,7 @@ impl HostState {
             session: HostSession::new(config),
             wire,
             requests: HashMap::new(),
+            listens: HashMap::new(),
             asked: HashMap::new(),
             caller,
             revision: String::new(),
@@ -336,6 +348,7 @@ impl HostState {
             view,
             name: name.unwrap_or_else(clock::random_name).into(),
             returns,
+            missed: changed,
             declared: None,
             asks: Arc::new(AskIds::start()),
             opened: false,
@@ -343,7 +356,7 @@ impl HostState {
             timer: Timer::new(),
         };
         state.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{}", state.view)));
-        for kind in changed {
+        for kind in state.missed.clone() {
             state.session.host_note(clock::now(), HostNote::Changed(kind));
         }
         if returns {
@@ -427,15 +440,25 @@ impl HostState {
     fn act_on(&mut self, event: HostEvent) {
         match event {
             HostEvent::Request(request) => self.start(request),
+            HostEvent::Listen(want) => self.open_stream(clock::now(), want),
             HostEvent::Cancelled { key } => {
                 self.requests.remove(&key);
+                self.listens.remove(&key);
             }
-            HostEvent::Opened { label, revision } => self.opened(&label, revision),
+            HostEvent::Opened { label, revision, declared } => {
+                self.context.upstreams.subs().host_opened(self.id, declared);
+                self.opened(&label, revision);
+            }
             HostEvent::Answered { ask, reply } => {
                 if let Some(waiting) = self.asked.remove(&ask) {
                     // Who waited may have gone.
                     let _ = waiting.send(reply);
                 }
+            }
+            HostEvent::Notification { method, .. }
+                if method.as_str() == "notifications/roots/list_changed" =>
+            {
+                self.context.upstreams.subs().roots_changed(self.id);
             }
             HostEvent::Notification { method, .. } => {
                 tracing::debug!(host = self.label(), %method, "notification without effect");
@@ -495,7 +518,7 @@ impl HostState {
             return Answers::Inline { declared: peer.declared_on() };
         }
         let declared = self.declared.get_or_insert_with(|| peer.declared_on()).clone();
-        let (asks, limit) = (Arc::clone(&self.asks), self.context.settings().call.total);
+        let (asks, limit) = (Arc::clone(&self.asks), self.context.settings().elicit.timeout);
         Answers::Line { line: HostLine::new(self.me.clone(), key, asks, limit), declared }
     }
 

@@ -5,6 +5,7 @@
 //! ├─ EraCache, Catalog, SettingsKeeper, Broker permanent; a crash restarts that one
 //! ├─ Tasks ── Task per call that nobody waits for (temporary)
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)
+//! ├─ Listens ── Listen per stream of a host   temporary, never restarted
 //! └─ Hosts ── Host per connection             temporary, never restarted
 //! ```
 //!
@@ -50,6 +51,9 @@ pub mod subs;
 
 pub mod broker;
 
+pub mod listens;
+
+pub mod listen;
 pub mod tasks;
 
 mod task;

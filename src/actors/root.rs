@@ -20,6 +20,7 @@ use super::era_cache::EraCacheHandle;
 use super::events::{Event, EventsHandle};
 use super::hosts::HostsHandle;
 use super::hosts::door::DoorHandle;
+use super::listens::ListensHandle;
 use super::settings::SettingsHandle;
 use super::support::ask::AskError;
 use super::support::restart::Intensity;
@@ -107,6 +108,8 @@ pub struct Parts {
     pub upstreams: UpstreamsHandle,
     /// Questions that no host can be asked.
     pub broker: BrokerHandle,
+    /// Listen streams towards hosts.
+    pub listens: ListensHandle,
     /// Calls that nobody waits for.
     pub tasks: TasksHandle,
     /// The host connections.
@@ -129,6 +132,7 @@ impl Parts {
             settings: self.settings.clone(),
             broker: self.broker.clone(),
             identity: Arc::clone(&self.identity),
+            listens: self.listens.clone(),
             tasks: self.tasks.clone(),
             hosts: self.hosts.clone(),
             door: self.door.clone(),
@@ -148,6 +152,8 @@ impl Parts {
         let whole = settings.daemon.stop;
         let stopping = async {
             self.events.emit(Event::new("daemon.stopping", "hosts are asked to finish"));
+            // At once: nothing of a stream is waited for.
+            let _ = self.listens.drain(settings.daemon.ask).await;
             if self.hosts.drain(settings.host.drain).await == Err(AskError::Late) {
                 let text = "hosts had calls in flight when host.drain passed; they are told that \
                             the outcome is unknown";
@@ -161,6 +167,7 @@ impl Parts {
             self.tasks.flush(settings.daemon.ask).await;
             self.catalog.flush(settings.daemon.ask).await;
             self.eras.flush(settings.daemon.ask).await;
+            self.broker.flush(settings.daemon.ask).await;
         };
         if tokio::time::timeout(whole, stopping).await.is_err() {
             let text = "the stop took longer than daemon.stop_timeout; the rest is cut off";
@@ -187,12 +194,22 @@ enum Child {
     Upstreams,
     Tasks,
     Settings,
+    Listens,
+    Broker,
     Hosts,
 }
 
 impl Child {
-    const ALL: [Self; 6] =
-        [Self::EraCache, Self::Catalog, Self::Upstreams, Self::Tasks, Self::Settings, Self::Hosts];
+    const ALL: [Self; 8] = [
+        Self::EraCache,
+        Self::Catalog,
+        Self::Upstreams,
+        Self::Tasks,
+        Self::Settings,
+        Self::Broker,
+        Self::Listens,
+        Self::Hosts,
+    ];
 }
 
 #[derive(Debug)]
@@ -275,6 +292,8 @@ impl RootState {
             Child::Upstreams => parts.upstreams.start(me).await?,
             Child::Tasks => parts.tasks.start(me).await?,
             Child::Settings => parts.settings.start(me).await?,
+            Child::Listens => parts.listens.start(me, parts.events.clone()).await?,
+            Child::Broker => parts.broker.start(me).await?,
             Child::Hosts => parts.hosts.start(me, parts.context()).await?,
         };
         self.children.insert(cell.get_id(), child);

@@ -23,6 +23,9 @@ pub(super) fn answers() -> Vec<(&'static str, Json)> {
         ("TasksAnswer", to_json(&t::TasksAnswer { tasks: vec![task()] })),
         ("TaskAnswer", to_json(&task_answer())),
         ("TaskCancelled", to_json(&t::TaskCancelled { task: task(), cancelled: true })),
+        ("QuestionsAnswer", to_json(&t::QuestionsAnswer { questions: vec![question()] })),
+        ("QuestionView", to_json(&question())),
+        ("QuestionAnswered", to_json(&question_answered())),
         ("LogsAnswer", to_json(&logs())),
         ("EventsAnswer", to_json(&events())),
         ("SettingsAnswer", to_json(&t::SettingsAnswer { settings: vec![setting()] })),
@@ -85,6 +88,7 @@ fn status() -> t::StatusAnswer {
                 revision: Some(text("2025-11-25")),
                 uptime_ms: 1_000,
                 in_flight: 1,
+                interactive: true,
             }],
         }],
         hosts: vec![t::HostView {
@@ -159,6 +163,30 @@ fn prompts() -> t::PromptsAnswer {
 fn ask() -> t::AskAnswer {
     let result = RawJson::write(&json!({"content": [{"type": "text", "text": "hello"}]}));
     t::AskAnswer { failed: false, result }
+}
+
+fn question() -> t::QuestionView {
+    let properties = json!({"answer": {"type": "string"}});
+    let schema = json!({"type": "object", "properties": properties, "required": ["answer"]});
+    t::QuestionView {
+        id: text("k3fp"),
+        state: t::QuestionState::Open,
+        kind: t::QuestionKind::Form,
+        server: text("demo"),
+        what: text("tool `ask` of server `demo`"),
+        host: Some(text("opencode 1.0.0")),
+        task: Some(text("786512e2")),
+        message: text("Tea or coffee?"),
+        url: Some(text("https://docs.example/connect")),
+        params: RawJson::write(&json!({"message": "Tea or coffee?", "requestedSchema": schema})),
+        asked_at: 1_790_000_000_000,
+        expires_at: 1_790_001_800_000,
+        fate: Some(text("the daemon ended before it was answered")),
+    }
+}
+
+fn question_answered() -> t::QuestionAnswered {
+    t::QuestionAnswered { id: text("k3fp"), action: text("accept") }
 }
 
 fn logs() -> t::LogsAnswer {
@@ -339,6 +367,9 @@ mod tests {
                 "TasksAnswer" => round_trip::<t::TasksAnswer>(name, json),
                 "TaskAnswer" => assert!(json["asks"]["q1"].is_object()),
                 "TaskCancelled" => round_trip::<t::TaskCancelled>(name, json),
+                "QuestionsAnswer" => assert!(json["questions"][0]["params"].is_object()),
+                "QuestionView" => assert!(json["params"].is_object()),
+                "QuestionAnswered" => round_trip::<t::QuestionAnswered>(name, json),
                 "LogsAnswer" => round_trip::<t::LogsAnswer>(name, json),
                 "EventsAnswer" => round_trip::<t::EventsAnswer>(name, json),
                 "SettingsAnswer" => round_trip::<t::SettingsAnswer>(name, json),

@@ -1,6 +1,7 @@
 //! Requests and answers of the control API, as both sides of the socket read and write them.
 
 mod offers;
+mod questions;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,10 @@ use crate::protocol::jsonrpc::RawJson;
 
 pub use offers::{
     NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer, ResourcesAnswer,
+};
+pub use questions::{
+    AnswerRequest, QuestionAnswered, QuestionClosed, QuestionKind, QuestionState, QuestionView,
+    QuestionsAnswer, WhoAnswers,
 };
 pub use tasks::{TaskAnswer, TaskCancelled, TaskView, TasksAnswer};
 
@@ -200,6 +205,9 @@ pub struct InstanceView {
     pub uptime_ms: u64,
     /// Calls in flight.
     pub in_flight: usize,
+    /// Whether it has one call at a time, because it asks questions without saying in which call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interactive: bool,
 }
 
 /// One host connection.
@@ -281,6 +289,9 @@ pub struct CallRequest {
     /// Its arguments: an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<RawJson>,
+    /// Who answers its questions; without it only who listens to all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub questions: Option<WhoAnswers>,
     /// The project folder on whose behalf; the daemon's "no project" where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
@@ -312,6 +323,10 @@ pub mod stream {
     pub const EVENT: &str = "event";
     /// A listener was too slow; data: a [`super::Missed`].
     pub const MISSED: &str = "missed";
+    /// A question that is open; data: a [`super::QuestionView`].
+    pub const QUESTION: &str = "question";
+    /// A question that no longer is; data: a [`super::QuestionClosed`].
+    pub const CLOSED: &str = "closed";
 }
 
 /// What a slow listener did not get.

@@ -8,6 +8,7 @@ mod config;
 mod doctor;
 pub mod http;
 mod offers;
+mod questions;
 mod servers;
 mod sse;
 mod streams;
@@ -16,6 +17,7 @@ mod tasks;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use super::broker::Said;
 use super::dispatch::Context;
 use super::hosts::door::Door;
 use super::root::End;
@@ -71,6 +73,11 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         OpCall::Tasks => Ok(tasks::list(context)),
         OpCall::Task { task } => tasks::get(context, &task).await,
         OpCall::TaskCancel { task } => tasks::cancel(context, &task).await,
+        OpCall::Questions { .. } => Ok(questions::list(context)),
+        OpCall::Question { id } => questions::show(context, &id),
+        OpCall::Answer(answer) => questions::accept(context, answer),
+        OpCall::Decline { id } => questions::say(context, &id, &Said::Decline),
+        OpCall::Cancel { id } => questions::say(context, &id, &Said::Cancel),
         OpCall::Logs { server, lines, .. } => {
             servers::logs(context, server.as_deref(), lines).await
         }

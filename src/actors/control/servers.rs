@@ -98,6 +98,7 @@ fn instance_view(status: InstanceStatus) -> InstanceView {
         revision: status.revision,
         uptime_ms: status.uptime_ms,
         in_flight: status.in_flight,
+        interactive: status.interactive,
     }
 }
 

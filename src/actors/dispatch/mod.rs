@@ -51,6 +51,7 @@ pub(crate) use prompts::get_from as get_prompt;
 pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
 pub(crate) use rounds::{Subject, call as call_upstream};
+pub(crate) use subscriptions::subscribe;
 pub(crate) use tools::{own_names, shows_core, visible_views};
 
 /// The handles that a request may use. One for the whole daemon.
@@ -68,6 +69,8 @@ pub struct Context {
     pub broker: BrokerHandle,
     /// Who this daemon is and since when, for status pages.
     pub identity: Arc<super::control::Identity>,
+    /// Listen streams towards hosts.
+    pub listens: super::listens::ListensHandle,
     /// Calls that nobody waits for.
     pub tasks: super::tasks::TasksHandle,
     /// The host connections.
@@ -119,7 +122,7 @@ pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
         }
         "prompts/list" => Box::pin(offers::list(context, &request, ListKind::Prompts)).await,
         "resources/read" => Box::pin(resources::read(context, request)).await,
-        "resources/subscribe" => Box::pin(subscriptions::subscribe(context, &request)).await,
+        "resources/subscribe" => Box::pin(subscriptions::subscribe_host(context, &request)).await,
         "resources/unsubscribe" => subscriptions::unsubscribe(context, &request),
         "prompts/get" => Box::pin(prompts::get(context, request)).await,
         "completion/complete" => Box::pin(completion::complete(context, request)).await,

@@ -9,9 +9,9 @@ use ractor::ActorRef;
 use tokio::sync::oneshot;
 
 use super::HostMsg;
-use crate::protocol::jsonrpc::{Id, RpcError};
+use crate::protocol::jsonrpc::Id;
 use crate::protocol::model::answers;
-use crate::protocol::model::questions::{Kind, Question, Reply};
+use crate::protocol::model::questions::{self, Kind, Question, Reply};
 use crate::protocol::session::CallKey;
 use crate::transport::clock;
 
@@ -89,15 +89,8 @@ impl HostLine {
 /// What stands for the reply of a host that gives none.
 fn silent(question: &Question, why: &str) -> Reply {
     match question.kind() {
-        Kind::Form | Kind::Url => {
-            let mut cancelled = crate::protocol::jsonrpc::Object::new();
-            cancelled.set("action", crate::protocol::jsonrpc::RawJson::write("cancel"));
-            Ok(cancelled.write())
-        }
-        Kind::Sampling | Kind::Roots => {
-            let error: RpcError = answers::refused("unavailable", why);
-            Err(error)
-        }
+        Kind::Form | Kind::Url => Ok(questions::cancelled()),
+        Kind::Sampling | Kind::Roots => Err(answers::refused("unavailable", why)),
     }
 }
 

@@ -90,7 +90,9 @@ impl Stage {
     }
 
     fn subscribe(&self, host: &Listener, uri: &str, shown: &str) -> oneshot::Receiver<Said> {
-        self.subs.subscribe(&self.def, &host.caller, uri, shown, MOST).unwrap()
+        self.subs
+            .subscribe(&self.def, ListenerId::of(&host.caller), &host.caller, uri, shown, MOST)
+            .unwrap()
     }
 }
 
@@ -149,7 +151,7 @@ async fn f46_the_last_one_to_leave_ends_it() {
     assert_eq!(first.hears().await, "mcpx://ns/a:1");
     assert_eq!([second.hears().await, second.hears().await], ["a:1", "other"]);
     for shown in ["other", "never", "a:1"] {
-        stage.subs.unsubscribe(second.id(), shown);
+        stage.subs.unsubscribe(ListenerId::Host(second.id()), shown);
     }
     up.place().updated("a:1");
     assert_eq!(first.hears().await, "mcpx://ns/a:1");
@@ -217,11 +219,18 @@ async fn refusals_and_limits() {
     for number in 0..MOST {
         drop(stage.subscribe(&host, &format!("a:{number}"), "same"));
     }
-    let full = stage.subs.subscribe(&stage.def, &host.caller, "a:9", "same", MOST);
+    let full = stage.subs.subscribe(
+        &stage.def,
+        ListenerId::of(&host.caller),
+        &host.caller,
+        "a:9",
+        "same",
+        MOST,
+    );
     let limit = Limit::count("host.max_subscriptions", MOST);
     assert_eq!(full.unwrap_err(), NotSubscribed::Full(limit));
     let nobody = Caller { host: None, ..host.caller.clone() };
-    let nowhere = stage.subs.subscribe(&stage.def, &nobody, "a:1", "a:1", MOST);
+    let nowhere = stage.subs.subscribe(&stage.def, None, &nobody, "a:1", "a:1", MOST);
     assert_eq!(nowhere.unwrap_err(), NotSubscribed::Nowhere);
     let calls = Stage::new(Scope::Call);
     assert!(calls.instance(1, &ScopeKey::Call(7)).await.place.is_none());

@@ -80,6 +80,12 @@ fn with_local_commands(root: Command) -> Command {
                 .help("Write what it holds to this file"),
         )
     })
+    .mut_subcommand("elicit", |command| {
+        command.subcommand(
+            Command::new("watch")
+                .about("Wait for questions; on a terminal they are answered there, one by one"),
+        )
+    })
     .mut_subcommand("config", |command| {
         command
             .subcommand(
@@ -148,6 +154,9 @@ fn group_of(name: &'static str) -> Command {
     match name {
         "settings" => group.about("Show and change settings"),
         "tasks" => group.about("Show and cancel calls that run as tasks"),
+        "elicit" => {
+            group.about("Questions of servers that wait for a person").subcommand_required(true)
+        }
         _ => group.about("Show and check the configuration").subcommand_required(true),
     }
 }
@@ -164,8 +173,16 @@ fn leaf(op: &'static Op, name: &'static str) -> Command {
 fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
     let arg = Arg::new(param.name).help(param.doc);
     Some(match (param.name, param.kind) {
-        // On a terminal progress is always wanted, elsewhere never.
-        ("progress", _) => return None,
+        // On a terminal progress is always wanted, elsewhere never; questions are always shown.
+        ("progress" | "questions", _) => return None,
+        // It stands in `content`'s place.
+        ("value", _) => return None,
+        ("content", _) => {
+            arg.value_name("JSON | KEY=VALUE | VALUE").action(ArgAction::Append).num_args(0..).help(
+                "The fields of its form: KEY=VALUE each, one JSON object, or `-` for one on stdin; or \
+                 the one value that it asks for",
+            )
+        }
         ("follow", _) => {
             arg.short('f').long("follow").action(ArgAction::SetTrue).help("Go on as new ones come")
         }
@@ -198,6 +215,7 @@ fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
                 (_, "prompt") => "PROMPT",
                 (_, "task") => "TASK",
                 (_, "key") => "KEY",
+                (_, "id") => "ID",
                 _ => "NAME",
             };
             arg.value_name(shown).required(param.required)

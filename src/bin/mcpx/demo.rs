@@ -14,6 +14,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use mcpx::protocol::jsonrpc::{Id, Method, Notification, RawJson, Request, RpcError, scan};
 use mcpx::protocol::session::host::{HostConfig, HostEvent, HostOutput, HostSession, ProgressPace};
+use mcpx::protocol::session::listen::ListenFilter;
 use mcpx::protocol::session::{CallKey, HostRequest, Outcome};
 use mcpx::transport::link::{Link, LinkEvent, LinkLimits, LinkSender};
 use mcpx::transport::stdio::own;
@@ -31,6 +32,7 @@ const LIMITS: LinkLimits =
     LinkLimits { max_frame: 64 << 20, write_queue: 64, write_queue_bytes: 32 << 20 };
 /// More than a person tries out at once.
 const MAX_IN_FLIGHT: usize = 1024;
+const MAX_LISTENS: usize = 64;
 /// Steps of slow calls that wait for the loop.
 const STEPS: usize = 64;
 
@@ -100,6 +102,7 @@ impl Demo {
             capabilities: offers::capabilities(),
             instructions: offers::INSTRUCTIONS.to_owned(),
             max_in_flight: MAX_IN_FLIGHT,
+            max_listens: MAX_LISTENS,
             // Every step is shown.
             progress_pace: ProgressPace::FREE,
             log_rate: 0,
@@ -148,6 +151,11 @@ impl Demo {
                 HostOutput::Send { frame, .. } => self.unsent.push_back(frame),
                 HostOutput::Event(HostEvent::Request(request)) => self.request(&request),
                 HostOutput::Event(HostEvent::Cancelled { key }) => self.cancelled(key),
+                // Nothing of it ever changes, and it has no tasks.
+                HostOutput::Event(HostEvent::Listen(want)) => {
+                    let filter = ListenFilter { tasks: Default::default(), ..want.filter };
+                    self.session.agree(clock::now(), want.key, filter);
+                }
                 HostOutput::Event(
                     HostEvent::Opened { .. }
                     | HostEvent::Answered { .. }

@@ -136,10 +136,12 @@ fn servers(printer: Printer, servers: &[t::ServerView]) -> String {
             // A remote server has no process; how it is reached says more.
             let transport = || instance.transport.clone().unwrap_or_else(|| "-".to_owned());
             let pid = instance.pid.map_or_else(transport, |pid| pid.to_string());
+            // One call at a time.
+            let interactive = if instance.interactive { ", interactive" } else { "" };
             table.add_row(vec![
                 Cell::new(&server.namespace),
                 state(),
-                Cell::new(format!("#{} {}", instance.id, instance.state)),
+                Cell::new(format!("#{} {}{interactive}", instance.id, instance.state)),
                 Cell::new(pid),
                 Cell::new(&instance.lane),
                 Cell::new(&instance.scope),
@@ -511,6 +513,7 @@ mod tests {
             revision: Some("2025-11-25".to_owned()),
             uptime_ms: 61_000,
             in_flight: 2,
+            interactive: false,
         }];
         let mut remote = ready.clone();
         for instance in &mut remote.instances {

@@ -6,6 +6,7 @@ use super::content;
 use super::fields::{Shape, foreign_names, spell, spell_each};
 use super::keys::{AUDIO, ICONS, LAST_MODIFIED, META, OUTPUT_SCHEMA, RESOURCE_LINK, SERVER_INFO};
 use super::methods::is_cacheable;
+use super::questions;
 use super::tasks;
 use crate::protocol::jsonrpc::skim::{has_escaped_ascii, has_member};
 use crate::protocol::jsonrpc::{Object, RawJson};
@@ -254,6 +255,11 @@ fn stamp(object: &mut Object, hints: bool, own_info: &RawJson) {
         object.set("resultType", RawJson::write("complete"));
         "complete".to_owned()
     });
+    if kind == "input_required"
+        && let Some(requests) = object.get("inputRequests").and_then(questions::entries)
+    {
+        object.set("inputRequests", requests);
+    }
     if hints && kind == "complete" {
         object.set_default("ttlMs", RawJson::write(&0));
         object.set_default("cacheScope", RawJson::write("private"));

@@ -7,6 +7,7 @@
 
 mod batch;
 mod inbound;
+mod listen;
 mod notes;
 mod progress;
 mod questions;
@@ -18,6 +19,8 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use self::batch::{BatchKey, Batches};
+use self::listen::Listening;
+pub use self::listen::{ListenNote, ListenWant, too_many};
 pub use self::notes::HostNote;
 pub use self::progress::ProgressPace;
 use self::progress::{Passage, Throttle};
@@ -43,6 +46,8 @@ pub struct HostConfig {
     pub instructions: String,
     /// Requests of one host in flight at most; one more is refused as `busy` (`host.max_in_flight`).
     pub max_in_flight: usize,
+    /// Listen streams that one host may have open (`listen.max_per_host`).
+    pub max_listens: usize,
     /// How fast progress of one call may go to this host; where it must wait, the last one wins
     /// (F37).
     pub progress_pace: ProgressPace,
@@ -85,7 +90,11 @@ pub enum HostOutput {
 pub enum HostEvent {
     /// A request; answer it with [`HostSession::finish`].
     Request(HostRequest),
-    /// The host no longer wants this request's answer; `finish` for it is ignored from now on (F36).
+    /// A stream of `subscriptions/listen`; to be agreed to ([`HostSession::agree`]) or refused
+    /// ([`HostSession::refuse_listen`]).
+    Listen(ListenWant),
+    /// The host no longer wants this request's answer, or this stream; what is said for it is ignored
+    /// from now on (F36).
     Cancelled {
         /// Which one.
         key: CallKey,
@@ -97,6 +106,8 @@ pub enum HostEvent {
         label: String,
         /// The revision spoken, as text, for status pages and logs.
         revision: String,
+        /// What a legacy host can be asked; none where each request says so for itself.
+        declared: Option<RawJson>,
     },
     /// The reply to a question of [`HostSession::ask`].
     Answered {
@@ -136,6 +147,9 @@ pub struct HostSession {
     stage: Stage,
     last_key: u64,
     calls: HashMap<CallKey, Open>,
+    /// Streams, which are no requests in flight.
+    listens: HashMap<CallKey, Listening>,
+    /// The requests and streams that are open.
     keys: HashMap<Id, CallKey>,
     /// Questions to the host that have no reply yet; few.
     asked: Vec<Asked>,
@@ -199,6 +213,7 @@ impl HostSession {
             stage: Stage::Unknown,
             last_key: 0,
             calls: HashMap::new(),
+            listens: HashMap::new(),
             keys: HashMap::new(),
             asked: Vec::new(),
             batches: Batches::default(),
@@ -276,14 +291,16 @@ impl HostSession {
         self.outputs.push_back(HostOutput::Notice(Notice::host(text)));
     }
 
-    /// The link ended: every open request is reported as cancelled.
+    /// The link ended: every open request and stream is reported as cancelled.
     pub fn handle_closed(&mut self, _now: Instant) {
         self.stage = Stage::Closed;
         self.keys.clear();
         self.batches.clear();
         self.held = 0;
         self.unask_everything();
-        let mut keys: Vec<CallKey> = self.calls.drain().map(|(key, _)| key).collect();
+        let calls = self.calls.drain().map(|(key, _)| key);
+        let mut keys: Vec<CallKey> =
+            calls.chain(self.listens.drain().map(|(key, _)| key)).collect();
         keys.sort_unstable();
         for key in keys {
             self.outputs.push_back(HostOutput::Event(HostEvent::Cancelled { key }));

@@ -91,6 +91,7 @@ impl Pair {
             remembered: None,
             info: info.clone(),
             capabilities: RawJson::empty_object(),
+            most_questions: 8,
             timings,
             http: None,
         };
@@ -99,6 +100,7 @@ impl Pair {
             capabilities: raw(r#"{"tools":{"listChanged":true}}"#),
             instructions: "be brief".into(),
             max_in_flight: 10,
+            max_listens: 2,
             progress_pace: ProgressPace::FREE,
             log_rate: 100,
             over_stdio: true,
@@ -177,6 +179,7 @@ impl Pair {
             params,
             wants_progress,
             log: None,
+            host: None,
             declared: None,
             task: None,
             limits,

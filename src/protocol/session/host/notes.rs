@@ -1,17 +1,18 @@
 //! What a host is told without having asked for it now: changes of lists, updates of resources, log
 //! messages. Said only to whom it may be said, in the notification that its revision has.
 //!
-//! A modern host hears of changes and updates on its own `subscriptions/listen` stream alone, which
-//! is not this connection's business.
+//! A modern host hears of changes and updates on its own `subscriptions/listen` streams alone
+//! (`listen`).
 
 use std::time::{Duration, Instant};
 
 use super::{HostOutput, HostSession, OK, PostId};
 use crate::protocol::Notice;
 use crate::protocol::edge;
+use crate::protocol::edge::methods::{Direction, Standing, standing};
 use crate::protocol::jsonrpc::{Method, Notification, RawJson};
 use crate::protocol::session::upstream::ListKind;
-use crate::protocol::session::{CallKey, LogLevel};
+use crate::protocol::session::{CallKey, LogLevel, Peer};
 
 /// Something that a host did not ask for now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,11 @@ pub enum HostNote {
         /// As the host spelled it when it subscribed.
         uri: String,
     },
+    /// What a person was sent to do at a url is done (2025-11-25, client/elicitation).
+    Completed {
+        /// The question's `elicitationId`, as its server wrote it.
+        id: RawJson,
+    },
     /// A log message of an upstream.
     Log {
         /// Its level.
@@ -33,6 +39,8 @@ pub enum HostNote {
         about: Option<CallKey>,
     },
 }
+
+const COMPLETED: &str = "notifications/elicitation/complete";
 
 /// How many log messages went out in this second.
 #[derive(Debug, Default)]
@@ -84,27 +92,38 @@ impl HostSession {
         let (capability, flag) = match note {
             HostNote::Changed(kind) => (kind.capability(), "listChanged"),
             HostNote::ResourceUpdated { .. } => ("resources", "subscribe"),
+            HostNote::Completed { .. } => return self.opens_urls(),
             HostNote::Log { .. } => return false,
         };
         !self.is_only_modern() && self.declares(capability, flag)
     }
 
-    fn declares(&self, capability: &str, flag: &str) -> bool {
+    pub(super) fn declares(&self, capability: &str, flag: &str) -> bool {
         let declared = self.config.capabilities.member(capability);
         let flag = declared.and_then(|declared| declared.member(flag));
         flag.is_some_and(|flag| flag.as_bytes() == b"true")
     }
 
+    /// Whether a host may have been sent to a url, and knows what tells that it is done.
+    fn opens_urls(&self) -> bool {
+        self.handshake.as_ref().is_some_and(|handshake| {
+            let Peer { revision, capabilities, .. } = &*handshake.peer;
+            let elicitation = capabilities.member("elicitation");
+            standing(*revision, COMPLETED, Direction::ToClient) == Standing::Known
+                && elicitation.is_some_and(|declared| declared.member("url").is_some())
+        })
+    }
+
     fn tell(&mut self, note: &HostNote) {
         let (method, params) = match note {
-            HostNote::Changed(ListKind::Tools) => ("notifications/tools/list_changed", None),
-            HostNote::Changed(ListKind::Resources | ListKind::Templates) => {
-                ("notifications/resources/list_changed", None)
-            }
-            HostNote::Changed(ListKind::Prompts) => ("notifications/prompts/list_changed", None),
+            HostNote::Changed(kind) => (kind.changed_method(), None),
             HostNote::ResourceUpdated { uri } => {
                 let params = serde_json::json!({ "uri": uri });
                 ("notifications/resources/updated", Some(RawJson::write(&params)))
+            }
+            HostNote::Completed { id } => {
+                let params = serde_json::json!({ "elicitationId": id });
+                (COMPLETED, Some(RawJson::write(&params)))
             }
             HostNote::Log { .. } => return,
         };

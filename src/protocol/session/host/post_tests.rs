@@ -19,6 +19,7 @@ fn session() -> HostSession {
         capabilities: raw(r#"{"tools":{"listChanged":true}}"#),
         instructions: String::new(),
         max_in_flight: 8,
+        max_listens: 2,
         progress_pace: ProgressPace::FREE,
         log_rate: 100,
         over_stdio: false,
