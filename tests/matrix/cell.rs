@@ -71,8 +71,8 @@ impl Upstream {
         Self { peer, daemon, fake, count: AtomicU32::new(0), _server: server }
     }
 
-    /// A new session of the upstream, opened when the next host asks for something.
-    pub async fn fresh(&self) {
+    /// A new session of the upstream.
+    async fn fresh(&self) {
         self.daemon.cli(&["restart", "up"]).await.expect_code(0);
     }
 
@@ -156,6 +156,8 @@ impl Cell {
             stdio.answer_with(answer);
             Talk::Stdio(Box::new(stdio))
         };
+        // Now that there is a host: a session with a handshake is told once what can be asked (U-36).
+        upstream.fresh().await;
         let upstream = Arc::clone(upstream);
         Self { host, upstream, talk, stream, listening: None }
     }
@@ -246,7 +248,11 @@ impl Cell {
     }
 
     /// A call with a progress token: the progress that came before its answer, and the answer.
-    pub async fn call_with_progress(&mut self, tool: &str, arguments: Value) -> (Vec<Value>, Value) {
+    pub async fn call_with_progress(
+        &mut self,
+        tool: &str,
+        arguments: Value,
+    ) -> (Vec<Value>, Value) {
         let token = format!("token-{}", self.upstream.number());
         let params = asking::call_params(&format!("up_{tool}"), arguments, json!(token));
         self.heard("");
