@@ -102,6 +102,14 @@ pub struct ElicitSettings {
     pub timeout: Duration,
     /// `elicit.max_open`: questions that wait for a person at once.
     pub max_open: usize,
+    /// `elicit.max_rounds`: how often a call may be asked.
+    pub max_rounds: usize,
+    /// `elicit.max_parked`: calls that wait for a host's next request.
+    pub max_parked: usize,
+    /// `elicit.state_ttl`: how long they wait.
+    pub state_ttl: Duration,
+    /// `elicit.gather`: how long further questions are waited for.
+    pub gather: Duration,
 }
 
 /// Hosts over HTTP: the listener.
@@ -483,6 +491,10 @@ impl Values<'_> {
             hold: self.time("elicit.hold"),
             timeout: self.time("elicit.timeout"),
             max_open: self.count("elicit.max_open"),
+            max_rounds: self.count("elicit.max_rounds"),
+            max_parked: self.count("elicit.max_parked"),
+            state_ttl: self.time("elicit.state_ttl"),
+            gather: self.time("elicit.gather"),
         }
     }
 
