@@ -35,6 +35,7 @@ use http::HeaderMap;
 use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::events::EventsHandle;
+use super::parked::ParkedHandle;
 use super::settings::SettingsHandle;
 use super::support::progress::ProgressSender;
 use super::upstreams::{Caller, UpstreamsHandle};
@@ -50,7 +51,7 @@ pub(crate) use outcome::Told;
 pub(crate) use prompts::get_from as get_prompt;
 pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
-pub(crate) use rounds::{Subject, call as call_upstream};
+pub(crate) use rounds::{Conversation, Subject, call as call_upstream};
 pub(crate) use subscriptions::subscribe;
 pub(crate) use tools::{own_names, shows_core, visible_views};
 
@@ -67,6 +68,8 @@ pub struct Context {
     pub settings: SettingsHandle,
     /// Questions that no host can be asked.
     pub broker: BrokerHandle,
+    /// Calls that wait for a host's next request.
+    pub parked: ParkedHandle,
     /// Who this daemon is and since when, for status pages.
     pub identity: Arc<super::control::Identity>,
     /// Listen streams towards hosts.
