@@ -246,7 +246,11 @@ impl Cell {
     }
 
     /// A call with a progress token: the progress that came before its answer, and the answer.
-    pub async fn call_with_progress(&mut self, tool: &str, arguments: Value) -> (Vec<Value>, Value) {
+    pub async fn call_with_progress(
+        &mut self,
+        tool: &str,
+        arguments: Value,
+    ) -> (Vec<Value>, Value) {
         let token = format!("token-{}", self.upstream.number());
         let params = asking::call_params(&format!("up_{tool}"), arguments, json!(token));
         self.heard("");

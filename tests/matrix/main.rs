@@ -136,14 +136,16 @@ fn reasons_are_all_in_use() {
     for feature in &FEATURES {
         for (host, up) in peers().into_iter().flat_map(|host| peers().map_up(host)) {
             let expect = (feature.expect)(host, up);
-            let other = (feature.expect)(Peer { http: !host.http, ..host }, Peer { http: !up.http, ..up });
+            let other =
+                (feature.expect)(Peer { http: !host.http, ..host }, Peer { http: !up.http, ..up });
             assert_eq!(expect, other, "{} {host}>{up}", feature.name);
             if let Expect::Not(reason) = expect {
                 seen.insert(reason);
             }
         }
     }
-    let all: std::collections::BTreeSet<_> = rules::REASONS.iter().map(|(reason, _)| *reason).collect();
+    let all: std::collections::BTreeSet<_> =
+        rules::REASONS.iter().map(|(reason, _)| *reason).collect();
     assert_eq!(seen, all);
 }
 

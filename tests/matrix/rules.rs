@@ -71,10 +71,7 @@ pub const REASONS: [(Reason, &str); 11] = [
         Reason::NoTasksHost,
         "The host's revision has no tasks: mcpx works the upstream's task off and answers the call.",
     ),
-    (
-        Reason::NoTasksUp,
-        "The upstream's revision has no tasks: the call is answered as any other.",
-    ),
+    (Reason::NoTasksUp, "The upstream's revision has no tasks: the call is answered as any other."),
 ];
 
 /// The letter of a reason.

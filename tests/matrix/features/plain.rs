@@ -57,7 +57,10 @@ pub async fn log(cell: &mut Cell, _: Expect) {
         let heard = cell.heard(LOG);
         assert_eq!(heard.len(), wanted, "{level}: {heard:?}");
         if let Some(note) = heard.first() {
-            assert_eq!(note["params"], json!({ "level": level, "logger": "up", "data": { "why": 1 } }));
+            assert_eq!(
+                note["params"],
+                json!({ "level": level, "logger": "up", "data": { "why": 1 } })
+            );
         }
     }
     if !cell.host.modern() {
