@@ -2,6 +2,7 @@
 
 mod offers;
 mod questions;
+mod tasks;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,7 @@ pub use questions::{
     AnswerRequest, QuestionAnswered, QuestionClosed, QuestionKind, QuestionState, QuestionView,
     QuestionsAnswer, WhoAnswers,
 };
+pub use tasks::{TaskAnswer, TaskCancelled, TaskView, TasksAnswer};
 
 /// `GET /v1/version`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +97,9 @@ pub struct DaemonView {
     /// Its resident memory in bytes, where the system tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    /// Calls that run as tasks.
+    #[serde(default)]
+    pub tasks: usize,
     /// What was wrong with the configuration when it was last read; see [`HealthAnswer`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub configuration: Vec<String>,

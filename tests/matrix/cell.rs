@@ -71,8 +71,8 @@ impl Upstream {
         Self { peer, daemon, fake, count: AtomicU32::new(0), _server: server }
     }
 
-    /// A new session of the upstream, opened when the next host asks for something.
-    pub async fn fresh(&self) {
+    /// A new session of the upstream.
+    async fn fresh(&self) {
         self.daemon.cli(&["restart", "up"]).await.expect_code(0);
     }
 
@@ -156,6 +156,8 @@ impl Cell {
             stdio.answer_with(answer);
             Talk::Stdio(Box::new(stdio))
         };
+        // Now that there is a host: a session with a handshake is told once what can be asked (U-36).
+        upstream.fresh().await;
         let upstream = Arc::clone(upstream);
         Self { host, upstream, talk, stream, listening: None }
     }
