@@ -64,6 +64,7 @@ fn daemon_view(context: &Context) -> DaemonView {
         },
         state_dir: identity.state.display().to_string(),
         memory: process::resident_bytes(),
+        tasks: context.tasks.running(),
         configuration: context.settings.current().problems.clone(),
     }
 }
