@@ -102,6 +102,11 @@ impl Subs {
         self.lock().declared(def, scope)
     }
 
+    /// The host that is served in this scope, where it is the only one with a connection.
+    pub(crate) fn only_host(&self, def: &ServerDef, scope: &ScopeKey) -> Option<ActorRef<HostMsg>> {
+        self.lock().only_host(def, scope)
+    }
+
     /// The roots of a host are others: the instances that serve it are told.
     pub fn roots_changed(&self, host: HostId) {
         self.lock().roots_changed(host);
