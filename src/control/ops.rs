@@ -1,6 +1,7 @@
 //! The table of ops. A row is written once; command, route, description and MCP tool follow (D-10).
 
 mod questions;
+mod tasks;
 
 /// An op, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,6 +40,12 @@ pub enum OpName {
     ElicitDecline,
     /// One is dismissed.
     ElicitCancel,
+    /// Calls that nobody waits for.
+    Tasks,
+    /// One of them.
+    Task,
+    /// One of them is given up.
+    TaskCancel,
     /// What servers wrote to stderr.
     Logs,
     /// What happened.
@@ -410,6 +417,9 @@ pub const OPS: &[Op] = &[
         needs: Needs::Start,
         answer: "AskAnswer",
     },
+    tasks::LIST,
+    tasks::GET,
+    tasks::CANCEL,
     questions::LIST,
     questions::SHOW,
     questions::ANSWER,

@@ -88,6 +88,18 @@ pub enum OpCall {
         /// Its id.
         id: String,
     },
+    /// See [`OpName::Tasks`].
+    Tasks,
+    /// See [`OpName::Task`].
+    Task {
+        /// Its id, or its beginning.
+        task: String,
+    },
+    /// See [`OpName::TaskCancel`].
+    TaskCancel {
+        /// Its id, or its beginning.
+        task: String,
+    },
     /// See [`OpName::Logs`].
     Logs {
         /// Only this server.
@@ -158,6 +170,9 @@ impl OpCall {
             Self::Answer(_) => OpName::ElicitAnswer,
             Self::Decline { .. } => OpName::ElicitDecline,
             Self::Cancel { .. } => OpName::ElicitCancel,
+            Self::Tasks => OpName::Tasks,
+            Self::Task { .. } => OpName::Task,
+            Self::TaskCancel { .. } => OpName::TaskCancel,
             Self::Logs { .. } => OpName::Logs,
             Self::Events { .. } => OpName::Events,
             Self::SettingsGet { .. } => OpName::SettingsGet,
@@ -263,6 +278,9 @@ impl OpCall {
             }),
             OpName::ElicitDecline => Self::Decline { id: values.needed("id") },
             OpName::ElicitCancel => Self::Cancel { id: values.needed("id") },
+            OpName::Tasks => Self::Tasks,
+            OpName::Task => Self::Task { task: values.needed("task") },
+            OpName::TaskCancel => Self::TaskCancel { task: values.needed("task") },
             OpName::Logs => Self::Logs {
                 server: values.text("server"),
                 lines: values.read("lines"),
@@ -331,6 +349,9 @@ impl OpCall {
                 put("content", answer.content.clone());
                 put("value", text(&answer.value));
             }
+            Self::Task { task } | Self::TaskCancel { task } => {
+                put("task", Some(RawJson::write(task)));
+            }
             Self::Logs { server, lines, follow } => {
                 put("server", text(server));
                 put("lines", lines.as_ref().map(RawJson::write));
@@ -342,6 +363,7 @@ impl OpCall {
             Self::SettingsGet { key } => put("key", text(key)),
             Self::SettingsSet { changes } => put("settings", Some(RawJson::write(changes))),
             Self::Reload
+            | Self::Tasks
             | Self::Config
             | Self::Protocol
             | Self::Http
@@ -563,6 +585,9 @@ mod tests {
             OpCall::Answer(answer),
             OpCall::Decline { id: "k3fp".to_owned() },
             OpCall::Cancel { id: "k3fp".to_owned() },
+            OpCall::Tasks,
+            OpCall::Task { task: "0a1b".to_owned() },
+            OpCall::TaskCancel { task: "0a/1b".to_owned() },
             OpCall::Logs { server: server(), lines: Some(3), follow: true },
             OpCall::Events { follow: false },
             OpCall::SettingsGet { key: Some("call.idle_timeout".to_owned()) },

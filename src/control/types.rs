@@ -2,6 +2,7 @@
 
 mod offers;
 mod questions;
+mod tasks;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,7 @@ pub use questions::{
     AnswerRequest, QuestionAnswered, QuestionClosed, QuestionKind, QuestionState, QuestionView,
     QuestionsAnswer, WhoAnswers,
 };
+pub use tasks::{TaskAnswer, TaskCancelled, TaskView, TasksAnswer};
 
 /// `GET /v1/version`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +97,9 @@ pub struct DaemonView {
     /// Its resident memory in bytes, where the system tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    /// Calls that run as tasks.
+    #[serde(default)]
+    pub tasks: usize,
     /// What was wrong with the configuration when it was last read; see [`HealthAnswer`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub configuration: Vec<String>,
@@ -200,6 +205,9 @@ pub struct InstanceView {
     pub uptime_ms: u64,
     /// Calls in flight.
     pub in_flight: usize,
+    /// Whether it has one call at a time, because it asks questions without saying in which call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interactive: bool,
 }
 
 /// One host connection.
@@ -425,6 +433,9 @@ pub struct ConfigAnswer {
     pub settings: BTreeMap<String, serde_json::Value>,
     /// The servers, in the order of the files.
     pub servers: Vec<ServerConfig>,
+    /// What may be called: patterns and what they say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub policy: BTreeMap<String, String>,
     /// The whole as a file that would be read to the same effect.
     pub toml: String,
 }
@@ -473,6 +484,12 @@ pub struct ServerConfig {
     /// Its own exposure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expose: Option<String>,
+    /// Only these of its tools, where that is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+    /// None of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
     /// Its own prefix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,

@@ -35,5 +35,7 @@ mod read_tool;
 mod resources;
 mod results;
 mod subscriptions;
+mod tasks_core;
+mod tasks_extension;
 mod tools;
 mod versioning;

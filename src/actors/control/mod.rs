@@ -12,6 +12,7 @@ mod questions;
 mod servers;
 mod sse;
 mod streams;
+mod tasks;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -74,6 +75,9 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         OpCall::Answer(answer) => questions::accept(context, answer),
         OpCall::Decline { id } => questions::say(context, &id, &Said::Decline),
         OpCall::Cancel { id } => questions::say(context, &id, &Said::Cancel),
+        OpCall::Tasks => Ok(tasks::list(context)),
+        OpCall::Task { task } => tasks::get(context, &task).await,
+        OpCall::TaskCancel { task } => tasks::cancel(context, &task).await,
         OpCall::Logs { server, lines, .. } => {
             servers::logs(context, server.as_deref(), lines).await
         }
@@ -139,7 +143,7 @@ fn refused(refused: Refused) -> ApiError {
     let code = match refused.reason {
         Reason::Busy => FailureCode::Busy,
         Reason::Timeout => FailureCode::Timeout,
-        Reason::Unavailable => FailureCode::Unavailable,
+        Reason::Unavailable | Reason::NotConfirmed => FailureCode::Unavailable,
         Reason::OutcomeUnknown => FailureCode::OutcomeUnknown,
     };
     ApiError::new(code, refused.text).with_reason(refused.reason.as_str())

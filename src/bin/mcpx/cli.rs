@@ -148,7 +148,7 @@ fn daemon_command() -> Command {
         )
 }
 
-/// A group of commands; `mcpx settings` alone shows them all.
+/// A group of commands; `mcpx settings` and `mcpx tasks` alone show them all.
 fn group_of(name: &'static str) -> Command {
     let group = Command::new(name);
     match name {
@@ -156,6 +156,7 @@ fn group_of(name: &'static str) -> Command {
         "elicit" => {
             group.about("Questions of servers that wait for a person").subcommand_required(true)
         }
+        "tasks" => group.about("Show and cancel calls that run as tasks"),
         _ => group.about("Show and check the configuration").subcommand_required(true),
     }
 }
@@ -212,6 +213,7 @@ fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
                 (_, "tool") => "TOOL",
                 (_, "uri") => "URI",
                 (_, "prompt") => "PROMPT",
+                (_, "task") => "TASK",
                 (_, "key") => "KEY",
                 (_, "id") => "ID",
                 _ => "NAME",

@@ -41,6 +41,7 @@ pub(crate) fn run(setup: &Setup, json: bool, name: &str, matches: &ArgMatches) -
             ["doctor"] => doctor::run(&reach, optional(matches, "server")).await,
             ["stop"] if matches.get_flag("daemon") => stop_daemon(&reach).await,
             ["status"] if matches.get_flag("http") => perform(&reach, &OpCall::Http).await,
+            ["tasks"] => perform(&reach, &OpCall::Tasks).await,
             ["settings"] => perform(&reach, &OpCall::SettingsGet { key: None }).await,
             words => {
                 let op = cli::op_of(words)
@@ -85,6 +86,9 @@ fn op_call(op: OpName, matches: &ArgMatches, reach: &Reach<'_>) -> Result<OpCall
             namespace: optional(matches, "namespace"),
             project: setup::project(matches.get_one("project")),
         },
+        OpName::Tasks => OpCall::Tasks,
+        OpName::Task => OpCall::Task { task: needed("task") },
+        OpName::TaskCancel => OpCall::TaskCancel { task: needed("task") },
         OpName::Logs => {
             let asked = matches.get_one::<usize>("lines").copied();
             let lines = Some(asked.unwrap_or(reach.settings.cli.log_lines));
@@ -141,6 +145,9 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
         OpName::Tools => tables::tools(printer, &understood(&body)?),
         OpName::Resources => tables::resources(printer, &understood(&body)?),
         OpName::Prompts => tables::prompts(printer, &understood(&body)?),
+        OpName::Tasks => tables::tasks(printer, &understood(&body)?),
+        OpName::Task => tables::task(&understood(&body)?),
+        OpName::TaskCancel => tables::task_cancelled(&understood(&body)?),
         OpName::Logs => tables::logs(&understood(&body)?),
         OpName::Events => tables::events(&understood(&body)?),
         OpName::ElicitList => questions::list(&understood(&body)?),
