@@ -41,7 +41,8 @@ impl<M: Message> Actor for Ear<M> {
     }
 }
 
-async fn ear<M: Message>() -> (ActorRef<M>, mpsc::Receiver<M>) {
+/// An actor that writes down what it hears, and what it has heard.
+pub(in crate::actors) async fn ear<M: Message>() -> (ActorRef<M>, mpsc::Receiver<M>) {
     let (told, hears) = mpsc::channel(100);
     let (actor, _) = Actor::spawn(None, Ear(std::marker::PhantomData), told).await.unwrap();
     (actor, hears)
