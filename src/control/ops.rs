@@ -30,12 +30,6 @@ pub enum OpName {
     Call,
     /// The same, for callers who want the error flag beside the result.
     Ask,
-    /// Calls that nobody waits for.
-    Tasks,
-    /// One of them.
-    Task,
-    /// One of them is given up.
-    TaskCancel,
     /// The questions that wait for a person.
     ElicitList,
     /// One of them.
@@ -46,6 +40,12 @@ pub enum OpName {
     ElicitDecline,
     /// One is dismissed.
     ElicitCancel,
+    /// Calls that nobody waits for.
+    Tasks,
+    /// One of them.
+    Task,
+    /// One of them is given up.
+    TaskCancel,
     /// What servers wrote to stderr.
     Logs,
     /// What happened.

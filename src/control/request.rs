@@ -66,18 +66,6 @@ pub enum OpCall {
     Call(CallRequest),
     /// See [`OpName::Ask`].
     Ask(CallRequest),
-    /// See [`OpName::Tasks`].
-    Tasks,
-    /// See [`OpName::Task`].
-    Task {
-        /// Its id, or its beginning.
-        task: String,
-    },
-    /// See [`OpName::TaskCancel`].
-    TaskCancel {
-        /// Its id, or its beginning.
-        task: String,
-    },
     /// See [`OpName::ElicitList`].
     Questions {
         /// As a stream that goes on.
@@ -99,6 +87,18 @@ pub enum OpCall {
     Cancel {
         /// Its id.
         id: String,
+    },
+    /// See [`OpName::Tasks`].
+    Tasks,
+    /// See [`OpName::Task`].
+    Task {
+        /// Its id, or its beginning.
+        task: String,
+    },
+    /// See [`OpName::TaskCancel`].
+    TaskCancel {
+        /// Its id, or its beginning.
+        task: String,
     },
     /// See [`OpName::Logs`].
     Logs {
@@ -165,14 +165,14 @@ impl OpCall {
             Self::Prompt(_) => OpName::Prompt,
             Self::Call(_) => OpName::Call,
             Self::Ask(_) => OpName::Ask,
-            Self::Tasks => OpName::Tasks,
-            Self::Task { .. } => OpName::Task,
-            Self::TaskCancel { .. } => OpName::TaskCancel,
             Self::Questions { .. } => OpName::ElicitList,
             Self::Question { .. } => OpName::ElicitShow,
             Self::Answer(_) => OpName::ElicitAnswer,
             Self::Decline { .. } => OpName::ElicitDecline,
             Self::Cancel { .. } => OpName::ElicitCancel,
+            Self::Tasks => OpName::Tasks,
+            Self::Task { .. } => OpName::Task,
+            Self::TaskCancel { .. } => OpName::TaskCancel,
             Self::Logs { .. } => OpName::Logs,
             Self::Events { .. } => OpName::Events,
             Self::SettingsGet { .. } => OpName::SettingsGet,
@@ -265,9 +265,6 @@ impl OpCall {
                 arguments: values.raw("arguments").cloned(),
                 project: values.text("project"),
             }),
-            OpName::Tasks => Self::Tasks,
-            OpName::Task => Self::Task { task: values.needed("task") },
-            OpName::TaskCancel => Self::TaskCancel { task: values.needed("task") },
             OpName::Call => Self::Call(values.call()?),
             OpName::Ask => Self::Ask(values.call()?),
             OpName::ElicitList => {
@@ -281,6 +278,9 @@ impl OpCall {
             }),
             OpName::ElicitDecline => Self::Decline { id: values.needed("id") },
             OpName::ElicitCancel => Self::Cancel { id: values.needed("id") },
+            OpName::Tasks => Self::Tasks,
+            OpName::Task => Self::Task { task: values.needed("task") },
+            OpName::TaskCancel => Self::TaskCancel { task: values.needed("task") },
             OpName::Logs => Self::Logs {
                 server: values.text("server"),
                 lines: values.read("lines"),
@@ -580,14 +580,14 @@ mod tests {
             }),
             OpCall::Call(call.clone()),
             OpCall::Ask(call),
-            OpCall::Tasks,
-            OpCall::Task { task: "0a1b".to_owned() },
-            OpCall::TaskCancel { task: "0a/1b".to_owned() },
             OpCall::Questions { follow: true },
             OpCall::Question { id: "a/b".to_owned() },
             OpCall::Answer(answer),
             OpCall::Decline { id: "k3fp".to_owned() },
             OpCall::Cancel { id: "k3fp".to_owned() },
+            OpCall::Tasks,
+            OpCall::Task { task: "0a1b".to_owned() },
+            OpCall::TaskCancel { task: "0a/1b".to_owned() },
             OpCall::Logs { server: server(), lines: Some(3), follow: true },
             OpCall::Events { follow: false },
             OpCall::SettingsGet { key: Some("call.idle_timeout".to_owned()) },

@@ -433,6 +433,9 @@ pub struct ConfigAnswer {
     pub settings: BTreeMap<String, serde_json::Value>,
     /// The servers, in the order of the files.
     pub servers: Vec<ServerConfig>,
+    /// What may be called: patterns and what they say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub policy: BTreeMap<String, String>,
     /// The whole as a file that would be read to the same effect.
     pub toml: String,
 }
@@ -481,6 +484,12 @@ pub struct ServerConfig {
     /// Its own exposure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expose: Option<String>,
+    /// Only these of its tools, where that is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+    /// None of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
     /// Its own prefix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,

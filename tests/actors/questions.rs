@@ -187,7 +187,7 @@ async fn f44_never_the_wrong_host() {
         heard += host.await.unwrap();
     }
     // But for what was asked before the instance was known to ask, and for those who gave up.
-    assert!(heard > 500, "only {heard} questions were put to anybody");
+    assert!(heard > 300, "only {heard} questions were put to anybody");
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(stage.status("up").await.instances[0].in_flight, 0);
     let heard = asker.heard();

@@ -25,6 +25,7 @@ mod http_status;
 mod ids;
 mod lifecycle;
 mod list_changed;
+mod listen;
 mod logging;
 mod names;
 mod ping;

@@ -153,10 +153,10 @@ fn group_of(name: &'static str) -> Command {
     let group = Command::new(name);
     match name {
         "settings" => group.about("Show and change settings"),
-        "tasks" => group.about("Show and cancel calls that run as tasks"),
         "elicit" => {
             group.about("Questions of servers that wait for a person").subcommand_required(true)
         }
+        "tasks" => group.about("Show and cancel calls that run as tasks"),
         _ => group.about("Show and check the configuration").subcommand_required(true),
     }
 }

@@ -16,10 +16,10 @@ const QUESTIONS: [(&str, &str); 3] = [
 ];
 
 /// The answers of a request that is asked again, by the keys of the questions.
-const RESPONSES: &str = "inputResponses";
+pub const RESPONSES: &str = "inputResponses";
 
 /// What a server wants back with the answers, untouched.
-const STATE: &str = "requestState";
+pub const STATE: &str = "requestState";
 
 /// By which url questions of 2025-11-25 are named; kept beside their newest shape for hosts that know
 /// it.

@@ -217,7 +217,8 @@ impl HostSession {
         );
         self.answer(to, id, Ok(result));
         self.introduce(&peer);
-        self.handshake = Some(Handshake { peer: Arc::new(peer), initialized: false });
+        let answers = peer.declared_on();
+        self.handshake = Some(Handshake { peer: Arc::new(peer), answers, initialized: false });
     }
 
     /// H-19 to H-21.

@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 use super::{HostOutput, HostSession, OK, PostId};
 use crate::protocol::Notice;
 use crate::protocol::edge;
-use crate::protocol::edge::methods::{Direction, Standing, standing};
-use crate::protocol::jsonrpc::{Method, Notification, RawJson};
+use crate::protocol::jsonrpc::{Method, Notification, Object, RawJson};
 use crate::protocol::session::upstream::ListKind;
-use crate::protocol::session::{CallKey, LogLevel, Peer};
+use crate::protocol::session::{CallKey, LogLevel};
 
 /// Something that a host did not ask for now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +38,6 @@ pub enum HostNote {
         about: Option<CallKey>,
     },
 }
-
-const COMPLETED: &str = "notifications/elicitation/complete";
 
 /// How many log messages went out in this second.
 #[derive(Debug, Default)]
@@ -92,7 +89,8 @@ impl HostSession {
         let (capability, flag) = match note {
             HostNote::Changed(kind) => (kind.capability(), "listChanged"),
             HostNote::ResourceUpdated { .. } => ("resources", "subscribe"),
-            HostNote::Completed { .. } => return self.opens_urls(),
+            // 2025-11-25 elicitation page: only who was sent there, and with the id it was given.
+            HostNote::Completed { id } => return self.urls.knows(id),
             HostNote::Log { .. } => return false,
         };
         !self.is_only_modern() && self.declares(capability, flag)
@@ -104,16 +102,6 @@ impl HostSession {
         flag.is_some_and(|flag| flag.as_bytes() == b"true")
     }
 
-    /// Whether a host may have been sent to a url, and knows what tells that it is done.
-    fn opens_urls(&self) -> bool {
-        self.handshake.as_ref().is_some_and(|handshake| {
-            let Peer { revision, capabilities, .. } = &*handshake.peer;
-            let elicitation = capabilities.member("elicitation");
-            standing(*revision, COMPLETED, Direction::ToClient) == Standing::Known
-                && elicitation.is_some_and(|declared| declared.member("url").is_some())
-        })
-    }
-
     fn tell(&mut self, note: &HostNote) {
         let (method, params) = match note {
             HostNote::Changed(kind) => (kind.changed_method(), None),
@@ -122,8 +110,10 @@ impl HostSession {
                 ("notifications/resources/updated", Some(RawJson::write(&params)))
             }
             HostNote::Completed { id } => {
-                let params = serde_json::json!({ "elicitationId": id });
-                (COMPLETED, Some(RawJson::write(&params)))
+                self.urls.forget(id);
+                let mut params = Object::new();
+                params.set("elicitationId", id.clone());
+                ("notifications/elicitation/complete", Some(params.write()))
             }
             HostNote::Log { .. } => return,
         };

@@ -7,6 +7,7 @@ use crate::protocol::session::upstream::ListKind;
 
 mod listen;
 mod notes;
+mod questions;
 
 const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"logging":{}}"#;
 
@@ -28,6 +29,7 @@ fn config() -> HostConfig {
         max_listens: 2,
         progress_pace: ProgressPace { interval: Duration::from_millis(100), burst: 1 },
         log_rate: 100,
+        max_open_questions: 4,
         over_stdio: true,
     }
 }
