@@ -250,6 +250,11 @@ impl UpstreamsHandle {
         self.shared.settings()
     }
 
+    /// Whether this server is reached by an address, and so outlives the daemon.
+    pub(crate) fn is_remote(&self, server: &str) -> bool {
+        self.shared.directory.get(server).is_some_and(|server| server.def.is_remote())
+    }
+
     /// Goes on with a task that `server` made for `caller` in an earlier life of mcpx; where it does not
     /// know it any more, the first that is heard of it is that. Starts the server if it is not running.
     pub async fn resume_task(
