@@ -432,6 +432,9 @@ impl HostState {
                     let _ = waiting.send(reply);
                 }
             }
+            HostEvent::Foreign { method, params } => {
+                dispatch::alone_note(&self.context, &self.caller, method, params);
+            }
             HostEvent::Notification { method, .. } => {
                 tracing::debug!(host = self.label(), %method, "notification without effect");
             }
@@ -485,7 +488,14 @@ impl HostState {
 
     /// A host that does not read is told of an update when it does; log messages it has missed.
     fn note(&mut self, now: Instant, note: HostNote, credit: OwnedSemaphorePermit) {
-        if self.flows() || !matches!(note, HostNote::Log { .. }) {
+        let settings = self.context.settings();
+        if let HostNote::Foreign { server, .. } = &note
+            && !settings.is_alone(server)
+        {
+            return;
+        }
+        let may_be_missed = matches!(note, HostNote::Log { .. } | HostNote::Foreign { .. });
+        if self.flows() || !may_be_missed {
             self.session.host_note(now, note);
             if let Wire::Link(link) = &mut self.wire {
                 link.withhold(credit);

@@ -25,7 +25,7 @@ use super::host::HostMsg;
 use super::instance::{InstanceId, InstanceMsg};
 use super::pool::directory::ScopeKey;
 use super::upstreams::{Caller, HostId};
-use crate::protocol::jsonrpc::{RawJson, RpcError};
+use crate::protocol::jsonrpc::{Method, RawJson, RpcError};
 use crate::protocol::model::logging::LogMessage;
 use crate::protocol::session::Limit;
 use crate::settings::ServerDef;
@@ -174,6 +174,12 @@ impl Watching {
     /// A resource has changed.
     pub fn updated(&self, uri: &str) {
         self.subs.lock().updated(&self.key, uri);
+    }
+
+    /// The server said something that is none of the protocol's: hosts that share the instance hear it,
+    /// where it is exposed alone.
+    pub fn foreign(&self, method: &Method, params: Option<&RawJson>) {
+        self.subs.lock().foreign(&self.def, &self.key.1, method, params);
     }
 
     /// The server logged something that is about no call: hosts that share the instance may hear it.

@@ -20,4 +20,5 @@ mod offers;
 mod pools;
 mod processes;
 mod stage;
+mod tasks;
 mod timing;

@@ -112,6 +112,7 @@ pub(super) async fn call(
     let mut params = Object::new();
     params.set("name", RawJson::write(&tool.name));
     params.set("arguments", wanted.arguments.unwrap_or_else(RawJson::empty_object));
+    let task = dispatch::as_task(context, &caller, &tool);
     let want = CallWant {
         server: Arc::from(server.def.key.as_str()),
         caller,
@@ -119,7 +120,7 @@ pub(super) async fn call(
         params: params.write(),
         progress,
         repeatable: tool.repeatable,
-        task: None,
+        task,
     };
     let what = Subject { kind: "tool", name: &tool.name, server: &server.def.key };
     match dispatch::call_upstream(context, what, want).await {

@@ -3,6 +3,7 @@
 //! Each takes a request in newest shape and gives its outcome in newest shape. They read snapshots,
 //! ask handles and wait for upstreams; they hold no state beyond one request.
 
+mod alone;
 mod arguments;
 mod call_tool;
 mod completion;
@@ -33,11 +34,12 @@ use super::events::EventsHandle;
 use super::settings::SettingsHandle;
 use super::support::progress::ProgressSender;
 use super::upstreams::{Caller, UpstreamsHandle};
-use crate::protocol::jsonrpc::{Code, Method, RawJson, RpcError};
+use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::ListKind;
 use crate::settings::Settings;
 
+pub(crate) use alone::note as alone_note;
 pub(crate) use core_tools::instructions;
 pub(crate) use listed::{Listed, Views};
 pub(crate) use outcome::Told;
@@ -45,7 +47,7 @@ pub(crate) use prompts::get_from as get_prompt;
 pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
 pub(crate) use rounds::{Subject, call as call_upstream};
-pub(crate) use tools::{own_names, shows_core, visible_views};
+pub(crate) use tools::{as_task, own_names, shows_core, visible_views};
 
 /// The handles that a request may use. One for the whole daemon.
 #[derive(Debug, Clone)]
@@ -111,9 +113,6 @@ pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
         "resources/unsubscribe" => subscriptions::unsubscribe(context, &request),
         "prompts/get" => Box::pin(prompts::get(context, request)).await,
         "completion/complete" => Box::pin(completion::complete(context, request)).await,
-        other => {
-            let text = format!("mcpx has no method `{other}`");
-            Err(RpcError::new(Code::MethodNotFound, text))
-        }
+        _ => Box::pin(alone::forward(context, request)).await,
     }
 }

@@ -13,12 +13,12 @@ use super::{
     resources, resources_tool, status,
 };
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
-use crate::actors::upstreams::{CallWant, Caller, Reason};
+use crate::actors::upstreams::{Answers, CallWant, Caller, Reason};
 use crate::protocol::http_rules::param_headers;
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
 use crate::protocol::model::links;
 use crate::protocol::session::Outcome;
-use crate::protocol::session::upstream::ListKind;
+use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::settings::{ExposeMode, Settings};
 
 /// The tools of mcpx itself that are listed under these settings, in order.
@@ -201,6 +201,7 @@ pub(super) async fn upstream_call(
     tool: &ToolRecord,
     params: RawJson,
 ) -> Result<Outcome, Told> {
+    let task = as_task(context, &request.caller, tool);
     let want = CallWant {
         server: Arc::clone(&server),
         caller: request.caller,
@@ -208,11 +209,24 @@ pub(super) async fn upstream_call(
         params,
         progress: request.progress,
         repeatable: tool.repeatable,
-        task: None,
+        task,
     };
     let subject = Subject { kind: "tool", name: &tool.name, server: &server };
     let outcome = rounds::call(context, subject, want).await?;
     Ok(outcome.map(|result| with_addresses(context, &server, result)))
+}
+
+/// How a call goes as a task for somebody who waits for its outcome: only where the tool or its server
+/// cannot do otherwise (U-57). Not for a modern host, which is told that it must declare the extension
+/// (T-03).
+pub(crate) fn as_task(context: &Context, caller: &Caller, tool: &ToolRecord) -> Option<TaskWant> {
+    let waits = !matches!(caller.answers, Answers::Inline { .. });
+    waits.then(|| TaskWant {
+        // As long as it is waited for.
+        ttl: context.settings().call.total,
+        support: tool.tasks,
+        eager: false,
+    })
 }
 
 /// A result whose links a host can read (F46).

@@ -312,6 +312,11 @@ impl InstanceState {
                     watching.updated(&uri);
                 }
             }
+            UpstreamEvent::Foreign { method, params } => {
+                if let Some(watching) = &self.watching {
+                    watching.foreign(&method, params.as_ref());
+                }
+            }
             UpstreamEvent::TaskChanged { id } => self.load.task_changed(&id),
             UpstreamEvent::Wedged(limit) => self.close(format!(
                 "it did not answer a sign-of-life check within {} (setting {})",

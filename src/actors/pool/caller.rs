@@ -14,7 +14,8 @@ use crate::actors::instance::{InstanceMsg, Sink, Told};
 use crate::actors::support::ask::ask;
 use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{CallWant, Caller, Reason, Refused, Shared};
-use crate::protocol::jsonrpc::RpcError;
+use crate::protocol::jsonrpc::{Notification, RawJson, RpcError};
+use crate::protocol::model::extensions;
 use crate::protocol::model::tasks::{self, Support};
 use crate::protocol::revision::Era;
 use crate::protocol::session::pending::CallLimits;
@@ -260,7 +261,8 @@ pub(super) async fn send(
     let Leased { id, lease, route } = leased;
     let (reply, outcome) = oneshot::channel();
     let heard = want.progress.clone().map(|notes| (notes, Arc::clone(&server.def)));
-    let call = call_of(id, want, limits, Sink::new(reply, heard));
+    let declared = declared_to(shared, server, want);
+    let call = call_of(id, want, declared, limits, Sink::new(reply, heard));
     let mut guard = InFlight { id, actor: lease.actor().clone(), done: false };
     // A dead instance gives the call back, and its sink says that it was not written.
     let _ = guard.actor.cast(InstanceMsg::Call { call });
@@ -289,23 +291,52 @@ pub(super) async fn send(
     Called::Done(answer)
 }
 
+/// See [`crate::actors::upstreams::UpstreamsHandle::note`].
+pub fn note(shared: &Shared, caller: &Caller, server: &str, note: Notification) {
+    let Ok(server) = shared.server(server) else { return };
+    // In call scope there is nothing that could run for it.
+    let key = key_of(&server, caller, &shared.settings(), || 0);
+    let route = server.routes.find(&key);
+    if let Some(lease) = route.and_then(|route| route.try_lease()) {
+        let actor = lease.actor().clone();
+        // Who has just ended hears nothing more.
+        let _ = actor.cast(InstanceMsg::Note { note, lease });
+    }
+}
+
 /// Asks something to whose answer nobody listens.
 pub(super) fn tell(place: &Place, want: &CallWant, limits: CallLimits) {
     let Leased { id, lease, .. } = Leased::again(place);
     let (reply, _) = oneshot::channel();
-    let call = call_of(id, want, limits, Sink::new(reply, None));
+    let call = call_of(id, want, None, limits, Sink::new(reply, None));
     // With a dead instance there is nobody to tell.
     let _ = lease.actor().cast(InstanceMsg::Call { call });
 }
 
-fn call_of(id: u64, want: &CallWant, limits: CallLimits, sink: Sink) -> Call<Sink> {
+/// What the server is told of its host: extensions only where it is exposed alone.
+fn declared_to(shared: &Shared, server: &Server, want: &CallWant) -> Option<RawJson> {
+    let declared = want.caller.answers.declared()?;
+    if !extensions::any(declared) {
+        return Some(declared.clone());
+    }
+    let alone = shared.settings().is_alone(&server.def.key);
+    Some(if alone { extensions::for_server(declared) } else { extensions::without(declared) })
+}
+
+fn call_of(
+    id: u64,
+    want: &CallWant,
+    declared: Option<RawJson>,
+    limits: CallLimits,
+    sink: Sink,
+) -> Call<Sink> {
     Call {
         id,
         method: want.method.clone(),
         params: want.params.clone(),
         wants_progress: want.progress.as_ref().is_some_and(ProgressSender::wants_progress),
         log: want.progress.as_ref().and_then(ProgressSender::log_want),
-        declared: want.caller.answers.declared().cloned(),
+        declared,
         task: want.task,
         limits,
         sink,

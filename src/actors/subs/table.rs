@@ -11,6 +11,7 @@ use crate::actors::host::HostMsg;
 use crate::actors::instance::{InstanceId, InstanceMsg};
 use crate::actors::pool::directory::ScopeKey;
 use crate::actors::upstreams::{Caller, HostId};
+use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::model::logging::LogMessage;
 use crate::protocol::session::Limit;
 use crate::protocol::session::host::HostNote;
@@ -228,6 +229,24 @@ impl Table {
             if ScopeKey::of(def.scope, &host.caller, || 0) == *scope {
                 let LogMessage { level, params } = message.clone();
                 host.tell(HostNote::Log { level, params, about: None }, &host.logs);
+            }
+        }
+    }
+
+    /// As for log messages.
+    pub(super) fn foreign(
+        &self,
+        def: &ServerDef,
+        scope: &ScopeKey,
+        method: &Method,
+        params: Option<&RawJson>,
+    ) {
+        let server: Arc<str> = def.key.as_str().into();
+        for host in self.hosts.values() {
+            if ScopeKey::of(def.scope, &host.caller, || 0) == *scope {
+                let (method, params) = (method.clone(), params.cloned());
+                let note = HostNote::Foreign { server: Arc::clone(&server), method, params };
+                host.tell(note, &host.logs);
             }
         }
     }

@@ -151,6 +151,7 @@ impl Demo {
                 HostOutput::Event(
                     HostEvent::Opened { .. }
                     | HostEvent::Answered { .. }
+                    | HostEvent::Foreign { .. }
                     | HostEvent::Notification { .. },
                 )
                 | HostOutput::PostDone(_)

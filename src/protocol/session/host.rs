@@ -105,6 +105,13 @@ pub enum HostEvent {
         /// What the host said, in newest shape.
         reply: Reply,
     },
+    /// A notification that no revision knows.
+    Foreign {
+        /// Its method.
+        method: Method,
+        /// Lifted parameters.
+        params: RawJson,
+    },
     /// A notification that mcpx acts on above (`notifications/roots/list_changed`, …).
     Notification {
         /// Its method.

@@ -9,7 +9,8 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::listen;
-use super::{Asked, ListKind, Phase, UpstreamEvent, UpstreamSession};
+use super::{Asked, ListKind, Phase, Revision, UpstreamEvent, UpstreamSession};
+use crate::protocol::edge::methods::{Direction, Standing, standing};
 use crate::protocol::jsonrpc::{
     Code, Id, Incoming, Malformed, Message, Notification, RawJson, Request, Response, RpcError,
     parse, parse_noting, scan,
@@ -246,8 +247,14 @@ impl<S: CallSink> UpstreamSession<S> {
                     self.out.event(UpstreamEvent::TaskChanged { id });
                 }
             }
-            // Of no concern here, or not yet; a notification is never answered.
-            _ => {}
+            method => {
+                let known = standing(Revision::NEWEST, method, Direction::NoteToClient);
+                if known == Standing::Unknown {
+                    let (method, params) = (note.method.clone(), note.params.clone());
+                    self.out.event(UpstreamEvent::Foreign { method, params });
+                }
+                // The rest is of no concern here; a notification is never answered.
+            }
         }
     }
 

@@ -290,6 +290,13 @@ pub enum UpstreamEvent {
         /// Which.
         uri: String,
     },
+    /// It said something by itself that is none of the protocol's notifications.
+    Foreign {
+        /// Its method.
+        method: Method,
+        /// Its parameters, as they came.
+        params: Option<RawJson>,
+    },
     /// It said something of a task by itself.
     TaskChanged {
         /// Which.
