@@ -13,6 +13,7 @@ use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::control::Identity;
 use super::control::http::ControlHttp;
@@ -24,12 +25,15 @@ use super::instance::Shop;
 use super::instance::connect::Children;
 use super::instance::keeper::Alive;
 use super::instance::spec::Surroundings;
+use super::listens::ListensHandle;
 use super::root::{self, End, Parts, RootHandle};
 use super::settings::{SettingsArgs, SettingsHandle};
 use super::subs::Subs;
 use super::support::task::{self, TaskGuard};
+use super::tasks::TasksHandle;
 use super::upstreams::UpstreamsHandle;
 use crate::protocol::jsonrpc::{Object, RawJson};
+use crate::protocol::model::tasks;
 use crate::settings::layers::Sources;
 use crate::settings::places::Places;
 use crate::settings::{Loaded, Settings};
@@ -167,10 +171,12 @@ fn build(
         eras: eras.clone(),
         catalog: catalog.clone(),
         subs: Subs::default(),
+        broker: Arc::default(),
         alive: Alive::default(),
         net,
     };
     let upstreams = UpstreamsHandle::new(Arc::clone(settings), shop);
+    let tasks = TasksHandle::new(Arc::clone(store), events.clone(), upstreams.clone());
     let settings = SettingsHandle::new(SettingsArgs {
         sources: args.sources.clone(),
         program: args.program.clone(),
@@ -188,8 +194,23 @@ fn build(
         capabilities: own_capabilities(),
     });
     let (hosts, root) = (HostsHandle::default(), RootHandle::new());
-    let door = DoorHandle::default();
-    let parts = Parts { settings, events, eras, catalog, upstreams, hosts, door, identity, root };
+    let (door, listens) = (DoorHandle::default(), ListensHandle::default());
+    let broker = BrokerHandle::new(Arc::clone(store), events.clone(), settings.watch());
+    upstreams.use_broker(broker.clone());
+    let parts = Parts {
+        settings,
+        events,
+        eras,
+        catalog,
+        upstreams,
+        broker,
+        listens,
+        tasks,
+        hosts,
+        door,
+        identity,
+        root,
+    };
     (parts, around, capturing)
 }
 
@@ -215,6 +236,14 @@ fn own_capabilities() -> RawJson {
     capabilities.set("resources", resources.write());
     capabilities.set("prompts", changing);
     capabilities.set("completions", RawJson::empty_object());
+    // Tasks in both forms; the edge leaves each revision its own (H-24).
+    let core = serde_json::json!({
+        "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } },
+    });
+    capabilities.set("tasks", RawJson::write(&core));
+    let mut extensions = Object::new();
+    extensions.set(tasks::EXTENSION, RawJson::empty_object());
+    capabilities.set("extensions", extensions.write());
     // What upstreams log (H-42).
     capabilities.set("logging", RawJson::empty_object());
     capabilities.write()

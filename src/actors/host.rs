@@ -8,6 +8,7 @@
 
 pub(crate) mod line;
 mod link;
+mod listen;
 mod over_http;
 pub(crate) mod sessions;
 pub(crate) mod streams;
@@ -23,28 +24,30 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
-use self::line::{AskIds, HostLine};
+use self::line::Questions;
 use self::link::LinkWire;
+use self::listen::ListenGuard;
 use self::over_http::Session;
 use self::sessions::{SessionId, Sessions};
 use self::streams::{HttpWire, PostIn};
 use self::work::{Report, run, run_with_progress};
-use super::dispatch::{self, Context, Listed, Repeats, Views};
+use super::dispatch::{self, Context, Listed, Repeats, TaskSide, Views};
 use super::events::Event;
+use super::listen::Word;
 use super::support::progress::{self, CallNote, Wants};
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
 use super::upstreams::{Answers, Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::http_rules::post::{Refusal, Said};
-use crate::protocol::jsonrpc::{Id, RawJson};
+use crate::protocol::jsonrpc::Id;
 use crate::protocol::model::questions::{Question, Reply};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{
     HostConfig, HostEvent, HostNote, HostOutput, HostSession, PostId,
 };
 use crate::protocol::session::upstream::ListKind;
-use crate::protocol::session::{CallKey, HostRequest, Outcome, Peer};
+use crate::protocol::session::{CallKey, HostRequest, Outcome, Peer, TaskForm};
 use crate::transport::clock;
 use crate::transport::link::Link;
 
@@ -71,6 +74,8 @@ pub(crate) enum Way {
         link: Box<Link>,
         /// The digest of the tool list that this host saw before a daemon restart.
         seen_view: Option<String>,
+        /// The name that its shim has given itself.
+        name: Option<String>,
     },
     /// By the answers to its requests over HTTP. The session can be found by its id from its
     /// handshake on; without a handshake it ends as soon as it has answered (H-10, H-27).
@@ -120,6 +125,9 @@ pub(crate) enum HostMsg {
     /// The subscriptions: something that this host did not ask for now, with the credit that lets
     /// the next of its kind come.
     Note { note: HostNote, credit: OwnedSemaphorePermit },
+    /// A listen stream of this host: something to say on it, with the credit that lets it say the
+    /// next.
+    Streamed { key: CallKey, word: Word, credit: Option<OwnedSemaphorePermit> },
     /// The timer: the session's deadline has come.
     DeadlineDue,
     /// Hosts: the daemon stops; finish what is open and leave.
@@ -153,20 +161,20 @@ pub(crate) struct HostState {
     session: HostSession,
     wire: Wire,
     requests: HashMap<CallKey, TaskGuard>,
-    /// Who waits for what the host says to which question.
-    asked: HashMap<Id, oneshot::Sender<Reply>>,
+    questions: Questions,
+    listens: HashMap<CallKey, ListenGuard>,
     context: Arc<Context>,
     caller: Caller,
     revision: String,
     repeats: Arc<Repeats>,
     listed: Arc<Listed>,
     view: Views,
+    /// By which it is the same session for a later daemon; a secret, as its tasks are its own.
+    name: Arc<str>,
     /// It has lists from an earlier daemon.
     returns: bool,
-    /// What a legacy host declared that can answer questions, once it has asked something.
-    declared: Option<RawJson>,
-    /// The ids of what it is asked.
-    asks: Arc<AskIds>,
+    /// Those of them that were others then.
+    missed: Vec<ListKind>,
     opened: bool,
     draining: bool,
     timer: Timer,
@@ -248,17 +256,11 @@ impl Actor for Host {
                 }
                 drop(credit);
             }
-            HostMsg::Ask { key, ask, question, reply } => {
-                state.asked.insert(ask.clone(), reply);
-                state.session.ask(now, key, ask, &question);
-            }
-            HostMsg::Unask { ask } => {
-                if state.asked.remove(&ask).is_some() {
-                    state.session.unask(&ask);
-                }
-            }
+            HostMsg::Ask { key, ask, question, reply } => state.ask(key, ask, &question, reply),
+            HostMsg::Unask { ask } => state.unask(&ask),
             HostMsg::ViewChanged { view } => state.view_changed(view),
             HostMsg::Note { note, credit } => state.note(now, note, credit),
+            HostMsg::Streamed { key, word, credit } => state.streamed(key, word, credit),
             HostMsg::DeadlineDue => {
                 state.timer.fired();
                 state.session.handle_timeout(now);
@@ -279,6 +281,7 @@ impl Actor for Host {
         state: &mut HostState,
     ) -> Result<(), ActorProcessingErr> {
         state.requests.clear();
+        state.listens.clear();
         Ok(())
     }
 
@@ -297,14 +300,14 @@ impl HostState {
     fn new(me: ActorRef<HostMsg>, args: HostArgs) -> Self {
         let HostArgs { id, way, project, listed, view, config, context } = args;
         let settings = context.settings();
-        let (wire, seen_view) = match way {
-            Way::Link { link, seen_view } => {
+        let (wire, seen_view, name) = match way {
+            Way::Link { link, seen_view, name } => {
                 let credits = settings.link.read_credits;
-                (Wire::Link(LinkWire::new(&me, *link, credits)), seen_view)
+                (Wire::Link(LinkWire::new(&me, *link, credits)), seen_view, name)
             }
             Way::Http { id, sessions } => {
                 let wire = HttpWire::new(settings.sessions);
-                (Wire::Http(Box::new(Session::new(wire, id, sessions))), None)
+                (Wire::Http(Box::new(Session::new(wire, id, sessions))), None, None)
             }
         };
         let caller = Caller {
@@ -323,22 +326,23 @@ impl HostState {
             session: HostSession::new(config),
             wire,
             requests: HashMap::new(),
-            asked: HashMap::new(),
+            questions: Questions::default(),
+            listens: HashMap::new(),
             caller,
             revision: String::new(),
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
             listed,
             context,
             view,
+            name: name.unwrap_or_else(clock::random_name).into(),
             returns,
-            declared: None,
-            asks: Arc::new(AskIds::start()),
+            missed: changed,
             opened: false,
             draining: false,
             timer: Timer::new(),
         };
         state.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{}", state.view)));
-        for kind in changed {
+        for kind in state.missed.clone() {
             state.session.host_note(clock::now(), HostNote::Changed(kind));
         }
         if returns {
@@ -358,6 +362,29 @@ impl HostState {
 
     /// Executes what the session wants, as long as the host takes it.
     fn pump(&mut self) {
+        self.execute();
+        if let Wire::Http(http) = &mut self.wire {
+            http.wire.flush(clock::now());
+            let lost = http.wire.take_lost();
+            if !lost.is_empty() {
+                lost.into_iter().for_each(|post| self.session.stream_lost(post));
+                self.execute();
+            }
+        }
+        self.timer.set(&self.me, self.session.poll_deadline(), HostMsg::DeadlineDue);
+        let in_flight = self.session.in_flight();
+        match &mut self.wire {
+            Wire::Link(link) => link.settle(in_flight),
+            Wire::Http(http) => {
+                let over = self.draining || self.session.agreed().is_none();
+                if over && in_flight == 0 && http.wire.is_answered() {
+                    self.me.stop(None);
+                }
+            }
+        }
+    }
+
+    fn execute(&mut self) {
         while self.has_room() {
             let Some(output) = self.session.poll_output() else { break };
             match output {
@@ -366,18 +393,6 @@ impl HostState {
                 HostOutput::Event(event) => self.act_on(event),
                 HostOutput::Notice(notice) => {
                     self.context.events.emit(Event::from_notice(notice).of_host(self.label()));
-                }
-            }
-        }
-        self.timer.set(&self.me, self.session.poll_deadline(), HostMsg::DeadlineDue);
-        let in_flight = self.session.in_flight();
-        match &mut self.wire {
-            Wire::Link(link) => link.settle(in_flight),
-            Wire::Http(http) => {
-                http.wire.flush(clock::now());
-                let over = self.draining || self.session.agreed().is_none();
-                if over && in_flight == 0 && http.wire.is_answered() {
-                    self.me.stop(None);
                 }
             }
         }
@@ -422,15 +437,20 @@ impl HostState {
     fn act_on(&mut self, event: HostEvent) {
         match event {
             HostEvent::Request(request) => self.start(request),
+            HostEvent::Listen(want) => self.open_stream(clock::now(), want),
             HostEvent::Cancelled { key } => {
                 self.requests.remove(&key);
+                self.listens.remove(&key);
             }
-            HostEvent::Opened { label, revision } => self.opened(&label, revision),
-            HostEvent::Answered { ask, reply } => {
-                if let Some(waiting) = self.asked.remove(&ask) {
-                    // Who waited may have gone.
-                    let _ = waiting.send(reply);
-                }
+            HostEvent::Opened { label, revision, declared } => {
+                self.context.upstreams.subs().host_opened(self.id, declared);
+                self.opened(&label, revision);
+            }
+            HostEvent::Answered(answered) => self.answered(answered),
+            HostEvent::Notification { method, .. }
+                if method.as_str() == "notifications/roots/list_changed" =>
+            {
+                self.context.upstreams.subs().roots_changed(self.id);
             }
             HostEvent::Foreign { method, params } => {
                 dispatch::alone_note(&self.context, &self.caller, method, params);
@@ -459,9 +479,11 @@ impl HostState {
         let context = Arc::clone(&self.context);
         let wants = Wants::of(&request, Some(self.id), &context.settings().call);
         let (sender, receiver) = wants.map(progress::channel).unzip();
+        let tasks = self.task_side(&request.peer);
         let work = dispatch::Request {
             method: request.method,
             params: request.params,
+            tasks,
             caller: Caller { era: request.peer.revision.era(), answers, ..self.caller.clone() },
             progress: sender,
             repeats: Arc::clone(&self.repeats),
@@ -476,14 +498,13 @@ impl HostState {
         self.requests.insert(key, guard);
     }
 
-    /// Whom the request may ask. What a legacy host declared is looked at once: its handshake said it.
-    fn answers(&mut self, key: CallKey, peer: &Peer) -> Answers {
-        if peer.revision.is_modern() {
-            return Answers::Inline { declared: peer.declared_on() };
-        }
-        let declared = self.declared.get_or_insert_with(|| peer.declared_on()).clone();
-        let (asks, limit) = (Arc::clone(&self.asks), self.context.settings().call.total);
-        Answers::Line { line: HostLine::new(self.me.clone(), key, asks, limit), declared }
+    /// How the sender of a request takes tasks. Those of the core belong to the session, which has to
+    /// have been opened; a modern one's to whoever knows their ids (T-13).
+    fn task_side(&self, peer: &Peer) -> TaskSide {
+        let form = peer.task_form();
+        let lasts = matches!(self.wire, Wire::Link(_)) || self.session.agreed().is_some();
+        let owns = form == TaskForm::Core && lasts;
+        TaskSide { form, session: owns.then(|| Arc::clone(&self.name)) }
     }
 
     /// A host that does not read is told of an update when it does; log messages it has missed.
@@ -548,6 +569,10 @@ impl HostState {
     /// The shim ends its side when it has read the line, so that no frame is lost between the two.
     fn drain(&mut self) {
         self.draining = true;
+        if let Wire::Link(_) = &self.wire {
+            // The shim passes nothing on any more, answers of its host least of all.
+            self.session.stop_asking();
+        }
         self.tell_shim(|| Bytes::from_static(DRAIN_LINE.as_bytes()));
         if let Wire::Http(http) = &mut self.wire {
             http.wire.end_own();

@@ -46,6 +46,8 @@ pub(crate) struct Attached {
     pub(crate) link: Link,
     pub(crate) project: Option<Arc<Path>>,
     pub(crate) seen_view: Option<String>,
+    /// The name that its shim has given itself.
+    pub(crate) name: Option<String>,
 }
 
 /// A POST over HTTP that no session knows: an `initialize`, or a message of a host that keeps none.
@@ -254,9 +256,9 @@ impl HostsState {
     fn attach(&mut self, attached: Attached) {
         let most = self.context.settings().host.max_connections;
         if self.admits(false, most, "host.max_connections") {
-            let Attached { link, project, seen_view } = attached;
+            let Attached { link, project, seen_view, name } = attached;
             let returns = seen_view.is_some();
-            self.connect(Way::Link { link: Box::new(link), seen_view }, project, returns);
+            self.connect(Way::Link { link: Box::new(link), seen_view, name }, project, returns);
         }
     }
 
@@ -337,6 +339,7 @@ impl HostsState {
         for host in self.hosts.values() {
             let _ = host.actor.cast(HostMsg::ViewChanged { view: view.clone() });
         }
+        self.context.upstreams.subs().lists_changed(&view);
     }
 
     /// Servers that came with a change of the configuration are listed for a host that has a list
@@ -348,14 +351,16 @@ impl HostsState {
         self.unlisted = unlisted;
         for kind in ListKind::ALL.into_iter().filter(|_| came) {
             let waiting = self.hosts.values().filter(|host| host.has_list(kind));
-            let Some(host) = waiting.min_by_key(|host| host.id) else { continue };
-            let (host, project) = (Some(host.id), host.project.clone());
-            let caller = Caller {
-                host,
-                project,
+            let caller = waiting.min_by_key(|host| host.id).map(|host| Caller {
+                host: Some(host.id),
+                project: host.project.clone(),
                 label: Arc::from("mcpx"),
                 era: Era::Modern,
                 answers: Answers::Nobody,
+            });
+            // A host over HTTP of the modern era has nothing here but its streams.
+            let Some(caller) = caller.or_else(|| self.context.upstreams.subs().any_stream()) else {
+                continue;
             };
             let context = Arc::clone(&self.context);
             // Its own limits end it; when it has found something, the catalog wakes us.
@@ -448,11 +453,13 @@ fn host_config(context: &Context) -> Arc<HostConfig> {
         capabilities: capabilities(context, &settings),
         instructions: dispatch::instructions(core).to_owned(),
         max_in_flight: settings.host.max_in_flight,
+        max_listens: settings.listen.per_host,
         progress_pace: ProgressPace {
             interval: settings.host.progress_interval,
             burst: u32::try_from(settings.host.progress_burst).unwrap_or(u32::MAX),
         },
         log_rate: settings.host.log_rate,
+        max_open_questions: settings.elicit.max_open,
         over_stdio: true,
     })
 }

@@ -10,6 +10,7 @@ pub mod connect;
 mod http;
 pub mod keeper;
 mod noise;
+mod questions;
 mod reader;
 mod remote;
 mod sink;
@@ -18,7 +19,7 @@ mod state;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -30,6 +31,7 @@ use self::keeper::Alive;
 pub use self::sink::{CallNews, NewsQueue, Sink, Told};
 use self::spec::{NotStarted, Surroundings};
 use self::state::InstanceState;
+use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::era_cache::EraCacheHandle;
 use super::events::EventsHandle;
@@ -74,6 +76,9 @@ pub struct Shop {
     pub catalog: CatalogHandle,
     /// Who listens to what.
     pub subs: Subs,
+    /// Where questions go that belong to no call; set once, for the broker heeds settings, whose
+    /// keeper knows the upstreams. While there is none, nobody can be asked.
+    pub broker: Arc<OnceLock<BrokerHandle>>,
     /// Processes that are not surely gone, and HTTP sessions that are being ended.
     pub alive: Alive,
     /// Roots of trust and proxies.
@@ -313,9 +318,7 @@ impl Actor for Instance {
             InstanceMsg::Cancel { id } => state.with_session(|session| {
                 session.cancel(now, id, "the caller gave up");
             }),
-            InstanceMsg::Reply { number, said: Said(reply) } => state.with_session(|session| {
-                session.answer_question(now, number, reply);
-            }),
+            InstanceMsg::Reply { number, said: Said(reply) } => state.reply(now, number, reply),
             InstanceMsg::Note { note, lease } => {
                 state.with_session(|session| session.notify(note));
                 drop(lease);

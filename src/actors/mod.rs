@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! Root
-//! ├─ EraCache, Catalog, SettingsKeeper        permanent; a crash restarts that one
+//! ├─ EraCache, Catalog, SettingsKeeper, Broker permanent; a crash restarts that one
+//! ├─ Tasks ── Task per call that nobody waits for (temporary)
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)
+//! ├─ Listens ── Listen per stream of a host   temporary, never restarted
 //! └─ Hosts ── Host per connection             temporary, never restarted
 //! ```
 //!
@@ -46,5 +48,14 @@ pub mod era_cache;
 pub mod catalog;
 
 pub mod subs;
+
+pub mod broker;
+
+pub mod listens;
+
+pub mod listen;
+pub mod tasks;
+
+mod task;
 
 pub mod control;

@@ -12,6 +12,7 @@ use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, Supervisio
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::control::Identity;
 use super::dispatch::Context;
@@ -19,10 +20,12 @@ use super::era_cache::EraCacheHandle;
 use super::events::{Event, EventsHandle};
 use super::hosts::HostsHandle;
 use super::hosts::door::DoorHandle;
+use super::listens::ListensHandle;
 use super::settings::SettingsHandle;
 use super::support::ask::AskError;
 use super::support::restart::Intensity;
 use super::support::{stop, task};
+use super::tasks::TasksHandle;
 use super::upstreams::UpstreamsHandle;
 use crate::transport::clock;
 
@@ -103,6 +106,12 @@ pub struct Parts {
     pub catalog: CatalogHandle,
     /// The pools.
     pub upstreams: UpstreamsHandle,
+    /// Questions that no host can be asked.
+    pub broker: BrokerHandle,
+    /// Listen streams towards hosts.
+    pub listens: ListensHandle,
+    /// Calls that nobody waits for.
+    pub tasks: TasksHandle,
     /// The host connections.
     pub hosts: HostsHandle,
     /// Where hosts come in over HTTP.
@@ -121,7 +130,10 @@ impl Parts {
             catalog: self.catalog.clone(),
             events: self.events.clone(),
             settings: self.settings.clone(),
+            broker: self.broker.clone(),
             identity: Arc::clone(&self.identity),
+            listens: self.listens.clone(),
+            tasks: self.tasks.clone(),
             hosts: self.hosts.clone(),
             door: self.door.clone(),
             root: self.root.clone(),
@@ -140,6 +152,8 @@ impl Parts {
         let whole = settings.daemon.stop;
         let stopping = async {
             self.events.emit(Event::new("daemon.stopping", "hosts are asked to finish"));
+            // At once: nothing of a stream is waited for.
+            let _ = self.listens.drain(settings.daemon.ask).await;
             if self.hosts.drain(settings.host.drain).await == Err(AskError::Late) {
                 let text = "hosts had calls in flight when host.drain passed; they are told that \
                             the outcome is unknown";
@@ -150,8 +164,10 @@ impl Parts {
                 let text = format!("{left} upstream processes outlived their stop ladder");
                 self.events.emit(Event::new("daemon.stop_timeout", text));
             }
+            self.tasks.flush(settings.daemon.ask).await;
             self.catalog.flush(settings.daemon.ask).await;
             self.eras.flush(settings.daemon.ask).await;
+            self.broker.flush(settings.daemon.ask).await;
         };
         if tokio::time::timeout(whole, stopping).await.is_err() {
             let text = "the stop took longer than daemon.stop_timeout; the rest is cut off";
@@ -176,13 +192,24 @@ enum Child {
     EraCache,
     Catalog,
     Upstreams,
+    Tasks,
     Settings,
+    Listens,
+    Broker,
     Hosts,
 }
 
 impl Child {
-    const ALL: [Self; 5] =
-        [Self::EraCache, Self::Catalog, Self::Upstreams, Self::Settings, Self::Hosts];
+    const ALL: [Self; 8] = [
+        Self::EraCache,
+        Self::Catalog,
+        Self::Upstreams,
+        Self::Tasks,
+        Self::Settings,
+        Self::Broker,
+        Self::Listens,
+        Self::Hosts,
+    ];
 }
 
 #[derive(Debug)]
@@ -263,7 +290,10 @@ impl RootState {
             Child::EraCache => parts.eras.start(me).await?,
             Child::Catalog => parts.catalog.start(me).await?,
             Child::Upstreams => parts.upstreams.start(me).await?,
+            Child::Tasks => parts.tasks.start(me).await?,
             Child::Settings => parts.settings.start(me).await?,
+            Child::Listens => parts.listens.start(me, parts.events.clone()).await?,
+            Child::Broker => parts.broker.start(me).await?,
             Child::Hosts => parts.hosts.start(me, parts.context()).await?,
         };
         self.children.insert(cell.get_id(), child);

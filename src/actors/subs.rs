@@ -1,9 +1,10 @@
-//! Who listens to what: which hosts there are, which resources each has subscribed to, and which
-//! instance tells of them.
+//! Who listens to what: which hosts and streams there are, which resources each has subscribed to, and
+//! which instance tells of them.
 //!
 //! A table under a short lock and no actor, like the events: an update goes from the instance that
 //! heard it straight to the hosts that subscribed, one waiting for each subscription at most, and
-//! cannot pile up in a mailbox in between. Nothing here waits, and nothing here is lost with an
+//! cannot pile up in a mailbox in between. What a stream is to be told waits here, each thing once,
+//! until its actor takes it. Nothing here waits, and nothing here is lost with an
 //! instance: the one that comes after it asks what is wanted (P-12).
 //!
 //! Subscriptions are gathered by server and scope key, whatever the lane: of the instances there, the
@@ -14,24 +15,57 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-use self::table::{Group, GroupKey, Host, Table, Watcher};
+use self::table::{Group, GroupKey, Listener, Table, Watcher};
+use super::dispatch::Views;
 use super::host::HostMsg;
 use super::instance::{InstanceId, InstanceMsg};
+use super::listen::ListenMsg;
 use super::pool::directory::ScopeKey;
 use super::upstreams::{Caller, HostId};
-use crate::protocol::jsonrpc::{Method, RawJson, RpcError};
+use crate::protocol::jsonrpc::{Method, Object, RawJson, RpcError};
 use crate::protocol::model::logging::LogMessage;
 use crate::protocol::session::Limit;
 use crate::settings::ServerDef;
 
 /// What a server said to a subscription.
 pub type Said = Result<(), RpcError>;
+
+/// A listen stream of a host, in this daemon's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId(u64);
+
+/// Who is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ListenerId {
+    /// A host with a handshake, on its connection.
+    Host(HostId),
+    /// One listen stream of a modern host.
+    Stream(StreamId),
+}
+
+impl ListenerId {
+    /// The connection of a caller, where it has one that can be told something.
+    pub fn of(caller: &Caller) -> Option<Self> {
+        caller.host.map(Self::Host)
+    }
+}
+
+/// What a stream is to be told; each thing once.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// What hosts see now, where that may be something else.
+    pub(crate) view: Option<Views>,
+    /// Resources that have changed, as the host knows them.
+    pub(crate) uris: BTreeSet<String>,
+    /// The last status of each task that has another one.
+    pub(crate) tasks: BTreeMap<String, RawJson>,
+}
 
 /// Why there is no subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,53 +85,93 @@ impl Subs {
     /// request of its own.
     pub(crate) fn host_came(&self, caller: &Caller, line: ActorRef<HostMsg>, log_queue: usize) {
         if let Some(id) = caller.host {
-            self.lock().hosts.insert(id, Host::new(caller.clone(), line, log_queue));
+            let listener = Listener::host(caller.clone(), line, log_queue);
+            self.lock().listeners.insert(ListenerId::Host(id), listener);
         }
+    }
+
+    /// Its handshake said what it can be asked; none where it makes none, and each of its requests
+    /// says so for itself.
+    pub fn host_opened(&self, host: HostId, declared: Option<RawJson>) {
+        self.lock().host_opened(host, declared);
+    }
+
+    /// What all hosts with a handshake declared that are served in this scope, as far as they can be
+    /// asked by requests: `sampling` and `roots` (U-36). Empty where there is no such host.
+    pub fn declared(&self, def: &ServerDef, scope: &ScopeKey) -> Object {
+        self.lock().declared(def, scope)
+    }
+
+    /// The roots of a host are others: the instances that serve it are told.
+    pub fn roots_changed(&self, host: HostId) {
+        self.lock().roots_changed(host);
     }
 
     /// The supervisor of hosts begins anew: those of an incarnation before it ended with it.
     pub(crate) fn no_hosts(&self) {
-        let hosts: Vec<HostId> = self.lock().hosts.keys().copied().collect();
-        for host in hosts {
-            self.host_left(host);
+        let all: Vec<ListenerId> = self.lock().listeners.keys().copied().collect();
+        for id in all {
+            if let ListenerId::Host(host) = id {
+                self.host_left(host);
+            }
         }
     }
 
     /// A host connection ended, and with it what it subscribed to.
     pub fn host_left(&self, host: HostId) {
-        let mut table = self.lock();
-        let subs = table.hosts.get(&host).map(Host::shown).unwrap_or_default();
-        for shown in subs {
-            table.unsubscribe(host, &shown);
-        }
-        table.hosts.remove(&host);
+        self.lock().left(ListenerId::Host(host));
     }
 
-    /// The caller's host subscribes to `uri` of a server, which it knows as `shown`. Resolves
-    /// when the server has agreed or refused; who stops waiting is to [`Self::unsubscribe`].
+    /// A listen stream of `caller` begins. From now on it is told of these tasks, and of lists.
+    pub(crate) fn stream_came(
+        &self,
+        caller: &Caller,
+        actor: ActorRef<ListenMsg>,
+        tasks: BTreeSet<String>,
+    ) -> Hearing {
+        let mut table = self.lock();
+        table.last_stream += 1;
+        let id = ListenerId::Stream(StreamId(table.last_stream));
+        table.listeners.insert(id, Listener::stream(caller.clone(), actor, tasks));
+        Hearing { subs: self.clone(), id }
+    }
+
+    /// What hosts see may be something else: to be looked at by every stream.
+    pub(crate) fn lists_changed(&self, view: &Views) {
+        self.lock().lists_changed(view);
+    }
+
+    /// A caller that has a stream open.
+    pub(crate) fn any_stream(&self) -> Option<Caller> {
+        self.lock().any_stream()
+    }
+
+    /// A listener, which is a host or stream of `caller`'s, subscribes to `uri` of a server, which it
+    /// knows as `shown`. Resolves when the server has agreed or refused; who stops waiting is to
+    /// [`Self::unsubscribe`].
     pub fn subscribe(
         &self,
         def: &ServerDef,
+        listener: Option<ListenerId>,
         caller: &Caller,
         uri: &str,
         shown: &str,
         most: usize,
     ) -> Result<oneshot::Receiver<Said>, NotSubscribed> {
-        let host = caller.host.ok_or(NotSubscribed::Nowhere)?;
+        let listener = listener.ok_or(NotSubscribed::Nowhere)?;
         let key = group_key(def, caller).ok_or(NotSubscribed::Nowhere)?;
-        self.lock().subscribe(host, key, uri, shown, most)
+        self.lock().subscribe(listener, key, uri, shown, most)
     }
 
-    /// The host is not to hear of this any more; one that it did not subscribe to is no mistake.
-    pub fn unsubscribe(&self, host: HostId, shown: &str) {
-        self.lock().unsubscribe(host, shown);
+    /// It is not to hear of this any more; one that it did not subscribe to is no mistake.
+    pub fn unsubscribe(&self, listener: ListenerId, shown: &str) {
+        self.lock().unsubscribe(listener, shown);
     }
 
     /// The status of a task has changed: `params` are those of `notifications/tasks`, the whole task
     /// in newest shape. Goes to every host stream that asked for this task.
     pub fn task_changed(&self, task: &str, params: RawJson) {
-        // No host stream can ask for tasks yet; the table of streams follows.
-        drop((task, params));
+        self.lock().task_changed(task, &params);
     }
 
     /// A generation of a server begins: its instances are none of those before, and its scope may be
@@ -131,7 +205,7 @@ impl Subs {
         let key: GroupKey = (Arc::from(def.key.as_str()), scope.clone());
         let mut table = self.lock();
         let group = table.groups.entry(key.clone()).or_default();
-        group.watchers.push(Watcher { instance, actor, told: false });
+        group.watchers.push(Watcher { instance, actor, told: false, roots_changed: false });
         Some(Watching { subs: self.clone(), def: Arc::clone(def), key, instance })
     }
 
@@ -182,6 +256,21 @@ impl Watching {
         self.subs.lock().foreign(&self.def, &self.key.1, method, params);
     }
 
+    /// Whether roots of a host that it serves have changed since it was asked last.
+    pub fn roots_changed(&self) -> bool {
+        let mut table = self.subs.lock();
+        let Some(group) = table.groups.get_mut(&self.key) else { return false };
+        let mut watchers = group.watchers.iter_mut();
+        let own = watchers.find(|watcher| watcher.instance == self.instance);
+        own.is_some_and(|watcher| std::mem::take(&mut watcher.roots_changed))
+    }
+
+    /// What a person was sent to do at a url is done: hosts that share the instance may have sent
+    /// them there, and who has not knows no such id.
+    pub fn completed(&self, id: &RawJson) {
+        self.subs.lock().completed(&self.def, &self.key.1, id);
+    }
+
     /// The server logged something that is about no call: hosts that share the instance may hear it.
     pub fn logged(&self, message: &LogMessage) {
         let message = message.clone().named(&self.def.namespace);
@@ -192,5 +281,31 @@ impl Watching {
 impl Drop for Watching {
     fn drop(&mut self) {
         self.subs.lock().instance_left(&self.key, self.instance);
+    }
+}
+
+/// A listen stream's place among those that are told; given up, with what it subscribed to, when it
+/// falls.
+#[derive(Debug)]
+pub(crate) struct Hearing {
+    subs: Subs,
+    id: ListenerId,
+}
+
+impl Hearing {
+    /// Whose it is.
+    pub(crate) const fn id(&self) -> ListenerId {
+        self.id
+    }
+
+    /// What has come since the last time.
+    pub(crate) fn take(&self) -> News {
+        self.subs.lock().take_news(self.id)
+    }
+}
+
+impl Drop for Hearing {
+    fn drop(&mut self) {
+        self.subs.lock().left(self.id);
     }
 }

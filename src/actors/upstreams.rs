@@ -21,6 +21,7 @@ use tokio::sync::{oneshot, watch};
 pub use self::answers::Answers;
 use self::lists::{list_again, list_all, list_one};
 use self::supervisor::{Upstreams, UpstreamsMsg};
+use super::broker::BrokerHandle;
 use super::catalog::Listing;
 use super::instance::Shop;
 use super::pool::directory::{Directory, ScopeKey, Server};
@@ -28,7 +29,7 @@ use super::pool::ongoing::{Called, Ongoing};
 pub use super::pool::status::{InstanceStatus, PoolStatus, ProtocolStatus};
 use super::pool::upstream_task::UpstreamTask;
 use super::pool::{InstanceLog, PoolMsg, caller};
-use super::subs::{Said, Subs};
+use super::subs::{ListenerId, Said, Subs};
 use super::support::ask::AskError;
 use super::support::progress::ProgressSender;
 use super::support::slot::Slot;
@@ -115,6 +116,8 @@ pub enum Reason {
     Unavailable,
     /// It may have reached the upstream and no answer came.
     OutcomeUnknown,
+    /// Somebody had to agree, and nobody did.
+    NotConfirmed,
 }
 
 impl Reason {
@@ -125,6 +128,7 @@ impl Reason {
             Self::Timeout => "timeout",
             Self::Unavailable => "unavailable",
             Self::OutcomeUnknown => "outcome_unknown",
+            Self::NotConfirmed => "not_confirmed",
         }
     }
 }
@@ -227,6 +231,17 @@ impl UpstreamsHandle {
         caller::note(&self.shared, caller, server, note);
     }
 
+    /// Where questions go from now on that belong to no call.
+    pub fn use_broker(&self, broker: BrokerHandle) {
+        // There is one in a daemon's life.
+        let _ = self.shared.shop.broker.set(broker);
+    }
+
+    /// The settings in force.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.shared.settings()
+    }
+
     /// Goes on with a task that `server` made for `caller` in an earlier life of mcpx; where it does not
     /// know it any more, the first that is heard of it is that. Starts the server if it is not running.
     pub async fn resume_task(
@@ -244,17 +259,18 @@ impl UpstreamsHandle {
         &self.shared.shop.subs
     }
 
-    /// Subscribes the caller's host to a resource of a server, which it knows as `shown`, and waits
-    /// until the server, started where that is needed, has agreed or refused. Dropping the future
-    /// takes it back.
+    /// Subscribes a host or stream of the caller's to a resource of a server, which it knows as
+    /// `shown`, and waits until the server, started where that is needed, has agreed or refused.
+    /// Dropping the future takes it back.
     pub async fn subscribe(
         &self,
+        listener: Option<ListenerId>,
         caller: &Caller,
         server: &str,
         uri: &str,
         shown: &str,
     ) -> Result<Said, Refused> {
-        subscribe::subscribe(&self.shared, caller, server, uri, shown).await
+        subscribe::subscribe(&self.shared, listener, caller, server, uri, shown).await
     }
 
     /// Puts other settings in force. Only servers whose definition differs are replaced: calls in

@@ -3,6 +3,8 @@
 //!
 //! Old shims outlive upgrades, so a daemon serves the version before its own as well (product.md 5).
 
+use std::fmt;
+
 pub use crate::protocol::session::shim::{DRAIN_LINE, VIEW_LINE};
 
 use super::route::{decode, encode};
@@ -17,14 +19,26 @@ pub const OLDEST: u32 = if VERSION > 1 { VERSION - 1 } else { VERSION };
 const VERSION_HEADER: &str = "x-mcpx-attach";
 const PROJECT_HEADER: &str = "x-mcpx-project";
 const VIEW_HEADER: &str = "x-mcpx-view";
+const SESSION_HEADER: &str = "x-mcpx-session";
 
 /// What a shim says of itself when it attaches.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Attach {
     /// The project folder of its host.
     pub project: Option<String>,
     /// The view its host saw last, by the digest of a [`VIEW_LINE`], when it attaches again.
     pub view: Option<String>,
+    /// A name that the shim drew for itself and that nobody guesses: it is the same host's when it
+    /// attaches again, and what belongs to that, its tasks, is still its own (T-13).
+    pub session: Option<String>,
+}
+
+impl fmt::Debug for Attach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { project, view, session } = self;
+        let named = session.is_some();
+        write!(f, "Attach {{ project: {project:?}, view: {view:?}, named: {named} }}")
+    }
 }
 
 impl Attach {
@@ -33,6 +47,7 @@ impl Attach {
         let mut headers = vec![(VERSION_HEADER, VERSION.to_string())];
         headers.extend(self.project.as_ref().map(|project| (PROJECT_HEADER, encode(project))));
         headers.extend(self.view.as_ref().map(|view| (VIEW_HEADER, encode(view))));
+        headers.extend(self.session.as_ref().map(|name| (SESSION_HEADER, encode(name))));
         headers
     }
 
@@ -51,7 +66,11 @@ impl Attach {
             ));
         }
         let read = |name: &str| header(name).map(|text| decode(&text, false)).transpose();
-        Ok(Self { project: read(PROJECT_HEADER)?, view: read(VIEW_HEADER)? })
+        Ok(Self {
+            project: read(PROJECT_HEADER)?,
+            view: read(VIEW_HEADER)?,
+            session: read(SESSION_HEADER)?.filter(|name| !name.is_empty()),
+        })
     }
 }
 
@@ -69,7 +88,11 @@ mod tests {
     fn an_attach_survives_its_headers() {
         for attach in [
             Attach::default(),
-            Attach { project: Some("/home/ü x\n".to_owned()), view: Some("ab12".to_owned()) },
+            Attach {
+                project: Some("/home/ü x\n".to_owned()),
+                view: Some("ab12".to_owned()),
+                session: Some("0f1e".to_owned()),
+            },
         ] {
             let headers = attach.headers();
             assert!(headers.iter().all(|(_, value)| value.bytes().all(|b| b.is_ascii_graphic())));

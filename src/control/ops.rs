@@ -1,5 +1,7 @@
 //! The table of ops. A row is written once; command, route, description and MCP tool follow (D-10).
 
+mod questions;
+
 /// An op, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OpName {
@@ -27,6 +29,22 @@ pub enum OpName {
     Call,
     /// The same, for callers who want the error flag beside the result.
     Ask,
+    /// The questions that wait for a person.
+    ElicitList,
+    /// One of them.
+    ElicitShow,
+    /// One is answered.
+    ElicitAnswer,
+    /// One is declined.
+    ElicitDecline,
+    /// One is dismissed.
+    ElicitCancel,
+    /// Calls that nobody waits for.
+    Tasks,
+    /// One of them.
+    Task,
+    /// One of them is given up.
+    TaskCancel,
     /// What servers wrote to stderr.
     Logs,
     /// What happened.
@@ -182,6 +200,8 @@ const SERVER: Param = text("server", Place::Path, true, "The server's key or nam
 const SOME_SERVER: Param =
     text("server", Place::Query, false, "Only this server, by key or namespace.");
 
+const TASK: Param = text("task", Place::Path, true, "The task's id, or enough of its beginning.");
+
 const fn follow(doc: &'static str) -> Param {
     Param { name: "follow", kind: ParamKind::Switch, place: Place::Query, required: false, doc }
 }
@@ -210,6 +230,13 @@ const CALL_PARAMS: &[Param] = &[
         required: false,
         doc: "Whether progress is sent as events before the result.",
     },
+    text(
+        "questions",
+        Place::Body,
+        false,
+        "Questions of this call are sent as events and kept: `here` where a person at this end answers \
+         them, `elsewhere` where they are only shown.",
+    ),
 ];
 
 /// Every op, in the order of the help.
@@ -390,6 +417,50 @@ pub const OPS: &[Op] = &[
                   the tool failed.",
         needs: Needs::Start,
         answer: "AskAnswer",
+    },
+    questions::LIST,
+    questions::SHOW,
+    questions::ANSWER,
+    questions::DECLINE,
+    questions::CANCEL,
+    Op {
+        name: OpName::Tasks,
+        id: "tasks",
+        command: Some(&["tasks", "list"]),
+        verb: Verb::Get,
+        route: "/v1/tasks",
+        params: &[],
+        effect: READ,
+        title: "List tasks",
+        summary: "Lists the calls that run as tasks, and those that have ended and are still kept.",
+        needs: Needs::Running,
+        answer: "TasksAnswer",
+    },
+    Op {
+        name: OpName::Task,
+        id: "task_get",
+        command: Some(&["tasks", "get"]),
+        verb: Verb::Get,
+        route: "/v1/tasks/{task}",
+        params: &[TASK],
+        effect: READ,
+        title: "Show a task",
+        summary: "Shows how a task stands: what it asks, its result, or what it failed with.",
+        needs: Needs::Running,
+        answer: "TaskAnswer",
+    },
+    Op {
+        name: OpName::TaskCancel,
+        id: "task_cancel",
+        command: Some(&["tasks", "cancel"]),
+        verb: Verb::Post,
+        route: "/v1/tasks/{task}/cancel",
+        params: &[TASK],
+        effect: END,
+        title: "Cancel a task",
+        summary: "Gives a task up and cancels the call behind it; one that has ended stays as it is.",
+        needs: Needs::Running,
+        answer: "TaskCancelled",
     },
     Op {
         name: OpName::Logs,

@@ -12,6 +12,8 @@ pub mod framing;
 
 pub mod model;
 
+pub mod mrtr;
+
 pub mod edge;
 
 pub mod http_rules;

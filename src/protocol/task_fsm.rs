@@ -2,7 +2,8 @@
 //! 2025-11-25 (basic/utilities/tasks) and extension of 2026-07-28 (SEP-2663). How each spells them is
 //! the affair of [`crate::protocol::edge::tasks`].
 
-use super::jsonrpc::RawJson;
+use super::model::questions::Question;
+use super::model::tool_result;
 use super::session::Outcome;
 
 /// Where a task stands.
@@ -57,14 +58,12 @@ impl Status {
 }
 
 /// A question that waits for its answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct OpenQuestion {
-    /// Its key towards hosts; of its own in all the life of the task.
+    /// By which it is answered; of its own in all the life of the task (SEP-2663).
     pub key: String,
-    /// Its key towards whoever asked it.
-    pub asked_as: String,
-    /// The question as an entry of `inputRequests`: method and parameters.
-    pub request: RawJson,
+    /// It.
+    pub question: Question,
 }
 
 /// One task from its creation to its end. Every change says whether there was one.
@@ -73,9 +72,11 @@ pub struct Machine {
     status: Status,
     message: Option<String>,
     open: Vec<OpenQuestion>,
-    /// Every key that hosts have seen, so that none is used for two questions (SEP-2663).
-    used: Vec<String>,
+    /// How many questions there have been.
+    asked: u64,
     outcome: Option<Outcome>,
+    /// Its result says `isError`, which 2025-11-25 calls failed.
+    wrong: bool,
     updated_ms: u64,
 }
 
@@ -86,10 +87,22 @@ impl Machine {
             status: Status::Working,
             message: None,
             open: Vec::new(),
-            used: Vec::new(),
+            asked: 0,
             outcome: None,
+            wrong: false,
             updated_ms: now_ms,
         }
+    }
+
+    /// One that an earlier daemon kept.
+    pub fn kept(
+        status: Status,
+        message: Option<String>,
+        updated_ms: u64,
+        outcome: Option<&Outcome>,
+    ) -> Self {
+        let wrong = says_error(outcome);
+        Self { status, message, wrong, ..Self::new(updated_ms) }
     }
 
     /// Where it stands.
@@ -117,41 +130,24 @@ impl Machine {
         self.updated_ms
     }
 
-    /// Its call asks something; `asked_as` is the key by which it wants the answer.
-    pub fn asked(&mut self, now_ms: u64, asked_as: &str, request: RawJson) -> bool {
-        if self.status.is_terminal() || self.open.iter().any(|open| open.asked_as == asked_as) {
-            return false;
+    /// Its call asks something; the key by which it is answered, or none where it has ended.
+    pub fn asked(&mut self, now_ms: u64, question: Question) -> Option<String> {
+        if self.status.is_terminal() {
+            return None;
         }
-        let key = self.unused(asked_as);
-        self.used.push(key.clone());
-        self.open.push(OpenQuestion { key, asked_as: asked_as.to_owned(), request });
-        self.go(now_ms, Status::InputRequired)
+        self.asked += 1;
+        let key = format!("q{}", self.asked);
+        self.open.push(OpenQuestion { key: key.clone(), question });
+        self.go(now_ms, Status::InputRequired);
+        Some(key)
     }
 
-    fn unused(&self, wanted: &str) -> String {
-        let mut key = wanted.to_owned();
-        let mut number = 1_u64;
-        while self.used.contains(&key) {
-            number += 1;
-            key = format!("{wanted}-{number}");
-        }
-        key
-    }
-
-    /// Its call no longer wants the answer that it asked for under this key.
-    pub fn withdrawn(&mut self, now_ms: u64, asked_as: &str) -> bool {
+    /// The question `key` is answered, or its call no longer wants an answer; false where it does not
+    /// wait: never asked, answered already (T-06).
+    pub fn settled(&mut self, now_ms: u64, key: &str) -> bool {
         let before = self.open.len();
-        self.open.retain(|open| open.asked_as != asked_as);
+        self.open.retain(|open| open.key != key);
         before != self.open.len() && self.settle(now_ms)
-    }
-
-    /// A host answers the question `key`: the answer goes to its asker under the key that is given
-    /// back. `None` where no such question waits: never asked, answered already, withdrawn (T-06).
-    pub fn answered(&mut self, now_ms: u64, key: &str) -> Option<String> {
-        let at = self.open.iter().position(|open| open.key == key)?;
-        let open = self.open.remove(at);
-        self.settle(now_ms);
-        Some(open.asked_as)
     }
 
     /// Working again once nothing waits.
@@ -181,8 +177,14 @@ impl Machine {
             return false;
         }
         self.message = outcome.as_ref().err().map(|error| error.message.clone());
+        self.wrong = says_error(Some(&outcome));
         self.outcome = Some(outcome);
         self.go(now_ms, next)
+    }
+
+    /// Whether it ended with a result that says `isError`.
+    pub const fn is_wrong(&self) -> bool {
+        self.wrong
     }
 
     /// It is given up; one that has ended stays as it is.
@@ -192,6 +194,11 @@ impl Machine {
         }
         self.message = Some(why.to_owned());
         self.go(now_ms, Status::Cancelled)
+    }
+
+    /// Its outcome is kept elsewhere from now on.
+    pub fn forget_outcome(&mut self) {
+        self.outcome = None;
     }
 
     fn go(&mut self, now_ms: u64, next: Status) -> bool {
@@ -204,13 +211,17 @@ impl Machine {
     }
 }
 
+fn says_error(outcome: Option<&Outcome>) -> bool {
+    matches!(outcome, Some(Ok(result)) if tool_result::is_error(result))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::jsonrpc::{Code, RpcError};
+    use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 
-    fn question() -> RawJson {
-        RawJson::write(&serde_json::json!({ "method": "roots/list" }))
+    fn question() -> Question {
+        Question::new("roots/list", None).unwrap()
     }
 
     fn error() -> Outcome {
@@ -234,41 +245,31 @@ mod tests {
         assert_eq!(Status::parse("done"), None);
     }
 
+    /// T-06, SEP-2663: answered questions vanish, unknown keys are ignored, and no key is used twice.
     #[test]
-    fn t06_answered_questions_vanish_and_unknown_keys_are_ignored() {
+    fn t06_questions_and_their_keys() {
         let mut task = Machine::new(10);
-        assert!(task.asked(11, "a", question()));
-        assert!(task.asked(12, "b", question()));
+        let first = task.asked(11, question()).unwrap();
+        let second = task.asked(12, question()).unwrap();
         assert_eq!(task.status(), Status::InputRequired);
-        assert_eq!(task.answered(13, "nothing"), None);
-        assert_eq!(task.answered(14, "a").as_deref(), Some("a"));
-        assert_eq!(task.answered(15, "a"), None);
+        assert!(!task.settled(13, "nothing"));
+        assert!(task.settled(14, &first) && !task.settled(15, &first));
         assert_eq!((task.status(), task.open().len()), (Status::InputRequired, 1));
-        assert!(task.withdrawn(16, "b"));
+        assert!(task.settled(16, &second));
         assert_eq!((task.status(), task.updated_ms()), (Status::Working, 16));
-    }
-
-    /// SEP-2663: a key means one question in all the life of a task.
-    #[test]
-    fn t06_a_key_that_is_used_again_is_another_one() {
-        let mut task = Machine::new(0);
-        for shown in ["name", "name-2", "name-3"] {
-            assert!(task.asked(1, "name", question()));
-            assert_eq!(task.open()[0].key, shown);
-            assert_eq!(task.answered(1, shown).as_deref(), Some("name"));
-        }
-        assert!(task.asked(1, "name", question()));
-        assert!(!task.asked(1, "name", question()), "it waits already");
+        let third = task.asked(17, question()).unwrap();
+        assert!(third != first && third != second);
     }
 
     #[test]
     fn t10_an_end_is_an_end() {
         let mut done = Machine::new(0);
-        assert!(done.asked(1, "a", question()));
+        let key = done.asked(1, question()).unwrap();
         assert!(done.finished(2, Ok(RawJson::empty_object())));
         assert_eq!((done.status(), done.open().len()), (Status::Completed, 0));
         assert!(!done.cancelled(3, "x") && !done.finished(3, error()));
-        assert!(!done.asked(3, "b", question()) && !done.says(3, None));
+        assert!(done.asked(3, question()).is_none() && !done.says(3, None));
+        assert!(!done.settled(3, &key));
         assert_eq!(done.updated_ms(), 2);
         let mut failed = Machine::new(0);
         assert!(failed.finished(1, error()));

@@ -188,6 +188,36 @@ pub const DEFS: &[Def] = &[
         "A host without tasks is handed a call by mcpx_call that takes longer than this as a handle \
          for mcpx_task, and need not wait for it; 0: never.",
     ),
+    // Questions.
+    live(
+        "elicit.hold",
+        time(NOW, HOUR),
+        "How long a question that no host can be asked is kept although nobody listens for it; with 0 it \
+         is cancelled at once.",
+    ),
+    live(
+        "elicit.linger",
+        time(NOW, HOUR),
+        "How long a question is kept when the last who could see it has gone, and that of a `mcpx call` \
+         that is not on a terminal while nobody listens.",
+    ),
+    live(
+        "elicit.timeout",
+        time(MS, WEEK),
+        "How long a host or a person may take to answer a question.",
+    ),
+    live("elicit.max_open", count(1, 65_536), "Questions that may wait for a person at once."),
+    live(
+        "elicit.keep_lost",
+        time(NOW, WEEK),
+        "How long questions are shown that were open when an earlier daemon ended.",
+    ),
+    live(
+        "elicit.confirm_destructive",
+        Kind::Switch,
+        "Whether a call of a tool that may destroy something is confirmed first: of every tool that is \
+         neither marked read-only nor marked as not destructive.",
+    ),
     // Tasks.
     live(
         "tasks.eager",
@@ -475,6 +505,23 @@ pub const DEFS: &[Def] = &[
         "Log messages of servers that one host is sent in a second; more are dropped.",
     ),
     live("host.drain", time(NOW, HOUR), "How long hosts' calls may go on when the daemon stops."),
+    // Streams of subscriptions/listen.
+    live(
+        "listen.max_per_host",
+        count(0, 65_536),
+        "Streams of subscriptions/listen that one host may have open.",
+    ),
+    live(
+        "listen.max",
+        count(0, 1_000_000),
+        "Streams of subscriptions/listen open at once, of all hosts.",
+    ),
+    live(
+        "listen.ack_wait",
+        time(NOW, HOUR),
+        "How long the acknowledgement of a stream waits for servers to agree to tell of its \
+         resources; those that have not by then are left out of it.",
+    ),
     // Hosts over HTTP.
     live(
         "http.listen",

@@ -1,5 +1,6 @@
 //! Settings as the rest of the program receives them: one narrow struct for each need.
 
+mod listen;
 mod tasks;
 
 use std::cell::RefCell;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::listen::ListenSettings;
 pub use self::tasks::TaskSettings;
 use super::layers::Resolved;
 use super::servers::{ExposeMode, ServerDef, preference_of_word};
@@ -27,12 +29,16 @@ pub struct Settings {
     pub link: LinkSettings,
     /// Host connections.
     pub host: HostSettings,
+    /// Streams of `subscriptions/listen`.
+    pub listen: ListenSettings,
     /// Hosts over HTTP.
     pub http: HttpSettings,
     /// Hosts over HTTP: sessions and streams.
     pub sessions: SessionSettings,
     /// Calls.
     pub call: CallSettings,
+    /// Questions.
+    pub elicit: ElicitSettings,
     /// Tasks.
     pub tasks: TaskSettings,
     /// Openings and lists.
@@ -85,6 +91,23 @@ pub struct HostSettings {
     pub log_rate: usize,
     /// `host.drain`: how long hosts' requests may go on when the daemon stops.
     pub drain: Duration,
+}
+
+/// Questions to hosts and people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ElicitSettings {
+    /// `elicit.hold`: how long a question is kept although nobody listens.
+    pub hold: Duration,
+    /// `elicit.linger`: how long a question is kept after the last who saw it has gone.
+    pub linger: Duration,
+    /// `elicit.timeout`: how long an answer is waited for.
+    pub timeout: Duration,
+    /// `elicit.max_open`: questions that wait for a person at once.
+    pub max_open: usize,
+    /// `elicit.keep_lost`: how long a daemon shows what an earlier one lost.
+    pub keep_lost: Duration,
+    /// `elicit.confirm_destructive`: whether calls that may destroy are confirmed (E-10).
+    pub confirm_destructive: bool,
 }
 
 /// Hosts over HTTP: the listener.
@@ -363,9 +386,11 @@ impl Settings {
             servers: Vec::new(),
             link: v.link(),
             host: v.host(),
+            listen: v.listen(),
             http: v.http(),
             sessions: v.sessions(),
             call: v.call(),
+            elicit: v.elicit(),
             tasks: TaskSettings::of(v),
             upstream: v.upstream(),
             remote: v.remote(),
@@ -456,6 +481,17 @@ impl Values<'_> {
             max_subscriptions: self.count("host.max_subscriptions"),
             log_rate: self.count("host.log_rate"),
             drain: self.time("host.drain"),
+        }
+    }
+
+    fn elicit(&self) -> ElicitSettings {
+        ElicitSettings {
+            hold: self.time("elicit.hold"),
+            linger: self.time("elicit.linger"),
+            timeout: self.time("elicit.timeout"),
+            max_open: self.count("elicit.max_open"),
+            keep_lost: self.time("elicit.keep_lost"),
+            confirm_destructive: self.switch("elicit.confirm_destructive"),
         }
     }
 

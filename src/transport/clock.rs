@@ -1,5 +1,6 @@
 //! The only place that reads clocks and draws randomness.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The monotonic clock, derived from tokio's so that a paused test clock holds.
@@ -27,4 +28,14 @@ pub fn random<const N: usize>() -> [u8; N] {
     // Failing entropy leaves zeros: jitter and ids stay valid, only less random.
     let _ = getrandom::fill(&mut bytes);
     bytes
+}
+
+/// A name of 128 random bits in hexadecimal, which nobody guesses.
+pub fn random_name() -> String {
+    const BYTES: usize = 16;
+    random::<BYTES>().iter().fold(String::with_capacity(BYTES * 2), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

@@ -142,6 +142,7 @@ impl Stage {
             eras: eras.clone(),
             catalog: catalog.clone(),
             subs: mcpx::actors::subs::Subs::default(),
+            broker: Arc::default(),
             alive: Alive::default(),
             net: Net::new(NetSpec::default()),
         };

@@ -85,7 +85,7 @@ impl Server {
                 message = said.recv() => {
                     sender.send(message.unwrap().to_string().into()).await.unwrap();
                 }
-                _ = killed.wait_for(|killed| *killed) => break,
+                _ = killed.changed() => break,
             }
         }
         drop(sender);
@@ -506,8 +506,9 @@ async fn t18_a_task_is_taken_up_again() {
     });
     let stage = server.stage().await;
     let resume = |id: &str| {
+        let (upstreams, id) = (stage.upstreams.clone(), id.to_owned());
         let caller = crate::stage::nobody();
-        stage.upstreams.resume_task(caller, &"up".into(), id.to_owned())
+        async move { upstreams.resume_task(caller, &"up".into(), id).await }
     };
     let (_, answered) = to_the_end(&mut resume("kept").await.unwrap()).await;
     assert_eq!(text(&answered.unwrap()), "worked");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Options without a value.
-const FLAGS: [&str; 30] = [
+const FLAGS: [&str; 33] = [
     "batch",
     "blank-lines",
     "bom",
@@ -14,6 +14,7 @@ const FLAGS: [&str; 30] = [
     "grandchild",
     "grandchild-pipe",
     "grandchild-setsid",
+    "http-sse",
     "ignore-eof",
     "ignore-term",
     "initialize-silent",
@@ -34,10 +35,12 @@ const FLAGS: [&str; 30] = [
     "no-list-changed",
     "no-templates",
     "offers",
+    "questions",
+    "tasks",
 ];
 
 /// Options with a value.
-const KEYS: [&str; 42] = [
+const KEYS: [&str; 44] = [
     "blob-size",
     "capabilities",
     "chunk",
@@ -51,6 +54,7 @@ const KEYS: [&str; 42] = [
     "exit",
     "exit-first",
     "glue",
+    "http",
     "info",
     "initialize-delay",
     "initialize-error",
@@ -66,6 +70,7 @@ const KEYS: [&str; 42] = [
     "on-ready",
     "pages",
     "ping",
+    "poll-interval",
     "probe",
     "prompt",
     "probe-stderr",

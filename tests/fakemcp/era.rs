@@ -9,6 +9,7 @@ use crate::args::Args;
 use crate::offers;
 use crate::process;
 use crate::state::{Ask, Fake, MODERN};
+use crate::tasks;
 
 const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
@@ -27,12 +28,13 @@ pub fn info(args: &Args) -> Value {
     )
 }
 
-fn capabilities(args: &Args) -> Value {
+fn capabilities(args: &Args, revision: &str) -> Value {
     args.get("capabilities").map_or_else(
         || {
             let changes = !args.flag("no-list-changed");
             let mut all = json!({ "tools": { "listChanged": changes }, "logging": {} });
-            offers::declare(args, &mut all);
+            offers::declare(args, revision, &mut all);
+            tasks::declare(args, revision, &mut all);
             all
         },
         |text| serde_json::from_str(text).expect("--capabilities JSON"),
@@ -79,7 +81,11 @@ pub fn initialize(fake: &Arc<Fake>, mut ask: Ask) {
     }
     let offer = offer(&fake.args, &ask);
     ask.revision = offer.clone().unwrap_or_default();
-    fake.state.lock().unwrap().revision.clone_from(&offer);
+    {
+        let mut state = fake.state.lock().unwrap();
+        state.revision.clone_from(&offer);
+        state.client = ask.params["capabilities"].clone();
+    }
     let delay = fake.args.number("initialize-delay").unwrap_or(0);
     fake.later(delay, move |fake| {
         let held = fake.state.lock().unwrap().held_probe.take();
@@ -114,8 +120,8 @@ fn answer_initialize(fake: &Arc<Fake>, ask: &Ask, offer: Option<String>) {
     }
     let mut result = json!({});
     if !fake.args.flag("empty-result") {
-        result =
-            json!({ "capabilities": capabilities(&fake.args), "serverInfo": info(&fake.args) });
+        result = json!({ "capabilities": capabilities(&fake.args, &ask.revision),
+                "serverInfo": info(&fake.args) });
         if let Some(offer) = offer {
             result["protocolVersion"] = json!(offer);
         }
@@ -135,7 +141,7 @@ pub fn discover(fake: &Arc<Fake>, ask: Ask) {
         }
         let mut result = json!({
             "supportedVersions": modern_versions(&fake.args),
-            "capabilities": capabilities(&fake.args),
+            "capabilities": capabilities(&fake.args, MODERN),
             "ttlMs": 0,
             "cacheScope": "public",
         });
@@ -149,7 +155,11 @@ pub fn discover(fake: &Arc<Fake>, ask: Ask) {
 
 /// `subscriptions/listen`: acknowledged, then open until cancelled.
 pub fn listen(fake: &Fake, ask: &Ask) {
-    fake.state.lock().unwrap().listens.push(ask.id.clone());
+    {
+        let mut state = fake.state.lock().unwrap();
+        state.listens.push(ask.id.clone());
+        state.filters.insert(ask.id.to_string(), ask.params["notifications"].clone());
+    }
     let mut agreed = ask.params["notifications"].clone();
     if let (Some(declined), Some(agreed)) =
         (fake.args.get("listen-decline"), agreed.as_object_mut())

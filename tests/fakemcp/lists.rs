@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::args::Args;
 use crate::state::{Ask, Fake};
+use crate::tasks;
 use crate::tools;
 
 /// The definitions that it starts with.
@@ -21,6 +22,7 @@ pub fn initial(args: &Args) -> Vec<Value> {
         list.push(serde_json::from_str(text).expect("--tool JSON"));
     }
     list.extend(crate::offers::tools(args));
+    list.extend(tasks::definitions(args));
     for number in 1..=args.number("tool-count").unwrap_or(0) {
         list.push(plain(&format!("t{number:04}")));
     }
@@ -131,20 +133,24 @@ pub fn list(fake: &Arc<Fake>, ask: Ask) {
                 serde_json::from_slice(&text).expect("a JSON array in the tool file")
             }
         };
-        let tools = if ask.revision == "2024-11-05" { without_annotations(tools) } else { tools };
+        let tools = spelled(tools, &ask.revision);
         let spec = fake.args.get("pages").unwrap_or("all");
         let (mode, size) = spec.split_once(':').unwrap_or((spec, "2"));
         page(fake, &ask, &tools, mode, size.parse().expect("--pages MODE:SIZE"));
     });
 }
 
-/// Annotations came with 2025-03-26. Definitions from the command line stay as they are.
-fn without_annotations(mut tools: Vec<Value>) -> Vec<Value> {
+/// Annotations came with 2025-03-26, `execution` is in 2025-11-25 alone. Definitions from the command
+/// line stay as they are.
+fn spelled(mut tools: Vec<Value>, revision: &str) -> Vec<Value> {
     for tool in &mut tools {
-        if tools::is_built_in(tool["name"].as_str().unwrap_or_default())
-            && let Some(members) = tool.as_object_mut()
-        {
+        let name = tool["name"].as_str().unwrap_or_default().to_owned();
+        let Some(members) = tool.as_object_mut() else { continue };
+        if tools::is_built_in(&name) && revision == "2024-11-05" {
             members.remove("annotations");
+        }
+        if tasks::TOOLS.contains(&&*name) && revision != "2025-11-25" {
+            members.remove("execution");
         }
     }
     tools

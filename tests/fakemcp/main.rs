@@ -1,4 +1,4 @@
-//! `fakemcp`: a scripted upstream over stdio, for tests. Blocking, no runtime; shares nothing with
+//! `fakemcp`: a scripted upstream over stdio or HTTP, for tests. Blocking, no runtime; shares nothing with
 //! `src/`. Field cases (`F..`) that an option reproduces stand beside it. An option that does not
 //! exist ends it with code 2.
 //!
@@ -35,6 +35,9 @@
 //!   `links`, `set_offers`, `touch` and `end_listens`. `--resource JSON`, `--template JSON`, `--prompt JSON`
 //!   (repeatable) add items; `--blob-size BYTES`, `--missing CODE`, `--no-templates`.
 //!
+//! # HTTP
+//! - `--http ADDRESS`: over Streamable HTTP; `--http-sse`: over HTTP+SSE (see `http.rs`).
+//!
 //! # Writing
 //! - `--crlf` (F01), `--cr-tokens` (F02), `--bom`, `--bom-lines` (F03), `--blank-lines`,
 //!   `--noise TEXT` (repeatable; before each frame), `--json-noise` (F04, F05), `--glue TEXT`
@@ -54,7 +57,10 @@
 //! # Tools
 //! See `tools.rs` and `calls.rs` for arguments: `echo add fail rpc_error params big content
 //! structured slow sleep hang progress ledger ledger_die ledger_die_ro ledger_die_idem die raw
-//! split bad_utf8 surrogate env cwd pid args stderr request notify set_tools spawn stop_self`.
+//! split bad_utf8 surrogate env cwd pid args stderr request notify set_tools spawn stop_self`, and
+//! those that ask (`questions.rs`): `ask_form ask_url ask_sample ask_roots ask_many ask_rounds
+//! ask_url_required`; with `--questions` also a prompt and a resource that ask; with `--tasks`
+//! (`tasks.rs`, `--poll-interval MS`) `task_work task_required`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(clippy::disallowed_methods, clippy::exit, reason = "bans are for the product")]
@@ -64,13 +70,16 @@
 mod args;
 mod calls;
 mod era;
+mod http;
 #[path = "../support/lenient.rs"]
 mod lenient;
 mod lists;
 mod offers;
 mod out;
 mod process;
+mod questions;
 mod state;
+mod tasks;
 mod tools;
 
 use std::io::{self, BufRead};
@@ -84,6 +93,9 @@ fn main() {
         return process::sleeper(&args);
     }
     process::before_start(&args);
+    if args.flag("http") {
+        return http::serve(&args);
+    }
     let fake = Arc::new(Fake::new(args));
     fake.out.hello();
     if fake.args.flag("never-read") {

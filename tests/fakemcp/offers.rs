@@ -35,6 +35,10 @@ impl Offers {
                 "uriTemplate": "db://{table}/{row}", "name": "row", "description": "A row." })];
             offers.prompts = prompts();
         }
+        if args.flag("questions") {
+            offers.resources.push(json!({ "uri": "fake://ask", "name": "ask" }));
+            offers.prompts.push(json!({ "name": "ask_prompt" }));
+        }
         let given = |name: &str| {
             let all = args.all_of(name).iter();
             all.map(|text| serde_json::from_str::<Value>(text).expect("JSON")).collect::<Vec<_>>()
@@ -54,11 +58,14 @@ pub fn tools(args: &Args) -> Vec<Value> {
 }
 
 /// More capabilities of the server.
-pub fn declare(args: &Args, capabilities: &mut Value) {
-    if args.flag("offers") {
+pub fn declare(args: &Args, revision: &str, capabilities: &mut Value) {
+    if args.flag("offers") || args.flag("questions") {
         capabilities["resources"] = json!({ "listChanged": true, "subscribe": true });
         capabilities["prompts"] = json!({ "listChanged": true });
-        capabilities["completions"] = json!({});
+        // Completions came with the first revision, their capability with the second.
+        if revision != "2024-11-05" {
+            capabilities["completions"] = json!({});
+        }
     }
 }
 
@@ -91,7 +98,8 @@ fn prompts() -> Vec<Value> {
 
 /// Takes a request, if it is one of these; whether it was.
 pub fn take(fake: &Arc<Fake>, ask: &Ask) -> bool {
-    if !fake.args.flag("offers") && fake.args.all_of("resource").is_empty() {
+    let flags = fake.args.flag("offers") || fake.args.flag("questions");
+    if !flags && fake.args.all_of("resource").is_empty() {
         return false;
     }
     match ask.method.as_str() {
@@ -101,6 +109,12 @@ pub fn take(fake: &Arc<Fake>, ask: &Ask) -> bool {
             list(fake, ask, "resourceTemplates", |offers| &offers.templates);
         }
         "prompts/list" => list(fake, ask, "prompts", |offers| &offers.prompts),
+        "resources/read" if questions(fake, ask, "uri", "fake://ask") => {
+            crate::questions::later(fake, ask, crate::questions::resource);
+        }
+        "prompts/get" if questions(fake, ask, "name", "ask_prompt") => {
+            crate::questions::later(fake, ask, crate::questions::prompt);
+        }
         "resources/read" => read(fake, ask),
         "prompts/get" => get(fake, ask),
         "completion/complete" => complete(fake, ask),
@@ -119,7 +133,11 @@ pub fn take(fake: &Arc<Fake>, ask: &Ask) -> bool {
     true
 }
 
-fn hints(ask: &Ask, result: &mut Value) {
+fn questions(fake: &Fake, ask: &Ask, key: &str, value: &str) -> bool {
+    fake.args.flag("questions") && ask.params[key] == value
+}
+
+pub fn hints(ask: &Ask, result: &mut Value) {
     if ask.modern() {
         result["ttlMs"] = json!(7);
         result["cacheScope"] = json!("public");

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use crate::args::Args;
 use crate::offers::Offers;
 use crate::out::Out;
-use crate::{era, lenient, lists, offers, tools};
+use crate::questions::States;
+use crate::tasks::Tasks;
+use crate::{era, http, lenient, lists, offers, tasks, tools};
 
 /// The newest revision, without a handshake.
 pub const MODERN: &str = "2026-07-28";
@@ -75,8 +77,16 @@ pub struct State {
     pub pages: u64,
     /// Open `subscriptions/listen` streams: their ids.
     pub listens: Vec<Value>,
+    /// What such a stream asked for, by its id as JSON text.
+    pub filters: BTreeMap<String, Value>,
     /// A probe that is answered later.
     pub held_probe: Option<Ask>,
+    /// What `initialize` declared.
+    pub client: Value,
+    /// States of questions that are open (2026-07-28).
+    pub states: States,
+    /// URLs that were asked for by an error: their ids.
+    pub visited: BTreeSet<String>,
 }
 
 /// The fake upstream.
@@ -85,14 +95,20 @@ pub struct Fake {
     pub args: Args,
     pub out: Out,
     pub state: Mutex<State>,
+    pub tasks: Arc<Tasks>,
 }
 
 impl Fake {
     pub fn new(args: Args) -> Self {
         let out = Out::new(&args);
+        Self::with_out(args, out, Arc::default())
+    }
+
+    /// One of several conversations of a process, which share its tasks.
+    pub fn with_out(args: Args, out: Out, tasks: Arc<Tasks>) -> Self {
         let (tools, offers) = (lists::initial(&args), Offers::initial(&args));
         let state = State { tools, offers, ..State::default() };
-        Self { args, out, state: Mutex::new(state) }
+        Self { args, out, state: Mutex::new(state), tasks }
     }
 
     /// Takes one line from mcpx.
@@ -142,7 +158,7 @@ impl Fake {
             ("ping" | "logging/setLevel", false) => self.result(&ask, json!({})),
             ("tools/list", _) => lists::list(self, ask),
             ("tools/call", _) => tools::call(self, ask),
-            _ if offers::take(self, &ask) => {}
+            _ if offers::take(self, &ask) || tasks::take(self, &ask) => {}
             _ => era::unknown(self, ask),
         }
     }
@@ -154,14 +170,18 @@ impl Fake {
                 era::ready(self);
             }
             "notifications/cancelled" => {
-                let id = params["requestId"].to_string();
-                self.out.ledger(&format!("cancelled {id}"));
-                let mut state = self.state.lock().unwrap();
-                state.listens.retain(|open| *open.to_string() != *id);
-                state.cancelled.insert(id);
+                self.cancelled(&params["requestId"].to_string());
             }
             _ => {}
         }
+    }
+
+    /// A request is no longer wanted: its id as JSON text.
+    pub fn cancelled(&self, id: &str) {
+        self.out.ledger(&format!("cancelled {id}"));
+        let mut state = self.state.lock().unwrap();
+        state.listens.retain(|open| *open.to_string() != *id);
+        state.cancelled.insert(id.to_owned());
     }
 
     fn take_answer(&self, message: &Value) {
@@ -208,6 +228,15 @@ impl Fake {
 
     /// Asks mcpx something; the channel gets the answer.
     pub fn ask(&self, method: &str, params: Value) -> std::sync::mpsc::Receiver<Value> {
+        self.ask_with_id(method, params).1
+    }
+
+    /// As [`Self::ask`], with the id of the request.
+    pub fn ask_with_id(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> (Value, std::sync::mpsc::Receiver<Value>) {
         let (sender, receiver) = std::sync::mpsc::channel();
         let mut state = self.state.lock().unwrap();
         state.next_id += 1;
@@ -219,7 +248,7 @@ impl Fake {
             message["params"] = params;
         }
         self.out.send(&message);
-        receiver
+        (id, receiver)
     }
 
     /// True once this request was cancelled.
@@ -233,7 +262,7 @@ impl Fake {
             return what(self);
         }
         let fake = Arc::clone(self);
-        std::thread::spawn(move || {
+        http::spawn(move || {
             std::thread::sleep(Duration::from_millis(millis));
             what(&fake);
         });

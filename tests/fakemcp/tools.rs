@@ -12,13 +12,15 @@
 //! `split` (three frames in two writes, F07) · `bad_utf8` (F09) · `surrogate` (F10) · `env {name}`
 //! `cwd` `pid` `args` (F34) · `stderr {bytes, kind}` (F32) · `request {method, params}`: asks mcpx
 //! and returns the answer · `notify {method, params, count, ms}` · `set_tools {add, remove,
-//! notify, ms}` (F38) · `spawn {setsid, pipe, ignore_term}` (F30) · `stop_self` (SIGSTOP, F31).
+//! notify, ms}` (F38) · `ask_form`, `ask_url`, `ask_sample`, `ask_roots`, `ask_many`, `ask_rounds`,
+//! `ask_url_required` (see `questions.rs`) · `task_work`, `task_required` (see `tasks.rs`) · `spawn {setsid, pipe, ignore_term}` (F30) · `stop_self` (SIGSTOP, F31).
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::calls;
+use crate::questions;
 use crate::state::{Ask, Fake};
 
 const NAMES: [&str; 31] = [
@@ -57,12 +59,13 @@ const NAMES: [&str; 31] = [
 
 /// The definitions of the built-in tools that are wanted.
 pub fn definitions(wanted: impl Fn(&str) -> bool) -> Vec<Value> {
-    NAMES.into_iter().filter(|name| wanted(name)).map(definition).collect()
+    let all = NAMES.into_iter().chain(questions::TOOLS);
+    all.filter(|name| wanted(name)).map(definition).collect()
 }
 
 /// True for the name of a built-in tool.
 pub fn is_built_in(name: &str) -> bool {
-    NAMES.contains(&name)
+    NAMES.contains(&name) || questions::TOOLS.contains(&name)
 }
 
 fn definition(name: &str) -> Value {
@@ -108,7 +111,7 @@ pub fn call(fake: &Arc<Fake>, ask: Ask) {
         return run(fake, &ask);
     }
     let fake = Arc::clone(fake);
-    std::thread::spawn(move || run(&fake, &ask));
+    crate::http::spawn(move || run(&fake, &ask));
 }
 
 fn run(fake: &Arc<Fake>, ask: &Ask) {
@@ -172,6 +175,10 @@ fn run(fake: &Arc<Fake>, ask: &Ask) {
         "stop_self" => {
             crate::process::stop_self();
             text(fake, ask, "continued");
+        }
+        name if questions::TOOLS.contains(&name) => questions::call(fake, ask),
+        name if crate::tasks::TOOLS.contains(&name) && fake.args.flag("tasks") => {
+            crate::tasks::call(fake, ask);
         }
         other => text(fake, ask, &format!("called {other} with {}", ask.params["arguments"])),
     }

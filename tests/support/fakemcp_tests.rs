@@ -13,6 +13,7 @@ use crate::eventually;
 use crate::support::fake::{Fake, MARK_KEY, Transcript};
 use crate::support::procs;
 use crate::support::raw_host::{RawHost, modern_params, text_of};
+use crate::support::raw_http::HttpHost;
 use crate::support::schema::{MODERN, REVISIONS};
 
 /// A fakemcp with its notes in a folder of its own.
@@ -271,4 +272,216 @@ fn a_table_in_the_configuration_is_toml() {
     assert_eq!(server["command"][3].as_str(), Some("x \"y\""));
     assert_eq!(server["scope"].as_str(), Some("global"));
     assert_eq!(server["env"][MARK_KEY].as_str(), Some("m"));
+}
+
+/// The form is answered with the name in its message's brackets, everything else as it may be.
+fn answers(question: &Value) -> Value {
+    let message = question["params"]["message"].as_str().unwrap_or_default();
+    let name = message.split(['[', ']']).nth(1).unwrap_or("Ada");
+    match question["method"].as_str() {
+        Some("elicitation/create") if question["params"]["mode"] == "url" => {
+            json!({ "action": "accept" })
+        }
+        Some("elicitation/create") => json!({ "action": "accept", "content": { "name": name } }),
+        Some("roots/list") => json!({ "roots": [{ "uri": "file:///w", "name": "w" }] }),
+        Some("sampling/createMessage") => json!({ "role": "assistant", "model": "m",
+            "content": { "type": "text", "text": "hi" }, "stopReason": "endTurn" }),
+        _ => Value::Null,
+    }
+}
+
+/// A fake of this revision with all that it can ask, and a host that can answer all of it.
+async fn asking(revision: &str) -> (Bench, RawHost) {
+    let modern = revision == MODERN;
+    let era = if modern { "--era modern".to_owned() } else { format!("--supports {revision}") };
+    let bench = Bench::new(&format!("{era} --questions --tasks"));
+    let mut host = bench.start();
+    host.capabilities = match revision {
+        "2024-11-05" | "2025-03-26" => json!({ "roots": {}, "sampling": {} }),
+        "2025-06-18" => json!({ "roots": {}, "sampling": {}, "elicitation": {} }),
+        _ => json!({ "roots": {}, "sampling": { "tools": {} },
+            "elicitation": { "form": {}, "url": {} } }),
+    };
+    if modern {
+        host.capabilities["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
+        host.use_modern();
+    } else {
+        host.initialize(revision).await;
+    }
+    host.answer_with(answers);
+    (bench, host)
+}
+
+#[tokio::test]
+async fn questions_are_asked_in_the_way_of_each_revision() {
+    let said = |answer: &Value| -> Value {
+        serde_json::from_str(&text_of(answer)).unwrap_or_else(|_| json!(answer))
+    };
+    for revision in REVISIONS {
+        let (bench, mut host) = asking(revision).await;
+        let roots = host.call("ask_roots", json!({})).await;
+        assert_eq!(said(&roots)["roots"]["roots"][0]["uri"], "file:///w", "{revision}");
+        let sample = host.call("ask_sample", json!({})).await;
+        assert_eq!(said(&sample)["sample"]["content"]["text"], "hi", "{revision}");
+        let form = host.call("ask_form", json!({ "id": "Bob" })).await;
+        if revision < "2025-06-18" {
+            assert_eq!(form["result"]["isError"], true, "{form}");
+            continue;
+        }
+        assert_eq!(said(&form)["form"]["content"]["name"], "Bob", "{revision}");
+        assert_eq!(form["result"]["structuredContent"]["answers"], said(&form));
+        let many = said(&host.call("ask_many", json!({ "kinds": ["form", "roots"] })).await);
+        assert_eq!(many["q0"]["content"]["name"], "Ada");
+        assert_eq!(many["q1"]["roots"][0]["name"], "w");
+        let rounds = said(&host.call("ask_rounds", json!({ "n": 3 })).await);
+        assert_eq!(rounds.as_object().unwrap().len(), 3, "{rounds}");
+        let prompt = host.request("prompts/get", json!({ "name": "ask_prompt" })).await;
+        assert!(prompt.to_string().contains("Ada"), "{prompt}");
+        let read = host.request("resources/read", json!({ "uri": "fake://ask" })).await;
+        assert!(read.to_string().contains("Ada"), "{read}");
+        if revision >= "2025-11-25" {
+            let url = host.call("ask_url", json!({})).await;
+            assert_eq!(said(&url)["url"]["action"], "accept", "{revision}");
+            let tools = host.call("ask_sample", json!({ "tools": true })).await;
+            assert_eq!(said(&tools)["sample"]["model"], "m");
+        }
+        if revision == "2025-11-25" {
+            let first = host.call("ask_url_required", json!({ "complete": true })).await;
+            assert_eq!(first["error"]["code"], -32042);
+            host.expect_notification("notifications/elicitation/complete").await;
+            let again = host.call("ask_url_required", json!({})).await;
+            assert_eq!(said(&again)["url"]["action"], "accept");
+        }
+        host.capabilities = json!({});
+        if revision == MODERN {
+            let refused = host.call("ask_form", json!({})).await;
+            let needed = &refused["error"]["data"]["requiredCapabilities"];
+            assert_eq!(
+                (&refused["error"]["code"], needed),
+                (&json!(-32021), &json!({ "elicitation": {} }))
+            );
+        }
+        assert!(Transcript::read(&bench.log()).check_frames() > 8);
+    }
+}
+
+#[tokio::test]
+async fn a_state_must_come_back_as_it_was_given() {
+    let (_bench, mut host) = asking(MODERN).await;
+    host.answers = crate::support::asking::Answers::default();
+    let params = json!({ "name": "ask_form", "arguments": {} });
+    let asked = host.request("tools/call", params.clone()).await;
+    let with = |name: &str, state: Value| {
+        let mut params = params.clone();
+        params["arguments"]["message"] = json!(name);
+        params["inputResponses"] =
+            json!({ "form": answers(&json!({ "method": "elicitation/create" })) });
+        params["requestState"] = state;
+        params
+    };
+    let state = asked["result"]["requestState"].clone();
+    let other = host.request("tools/call", with("another", state)).await;
+    assert_eq!(other["error"]["code"], -32602, "{other}");
+    let made_up = host.request("tools/call", with("x", json!("made up"))).await;
+    assert_eq!(made_up["error"]["code"], -32602, "{made_up}");
+    // Answers without a question are no answers.
+    let mut unasked = params.clone();
+    unasked["inputResponses"] = json!({ "form": { "action": "cancel" } });
+    let asked = host.request("tools/call", unasked).await;
+    assert_eq!(asked["result"]["resultType"], "input_required");
+}
+
+#[tokio::test]
+async fn tasks_run_in_both_forms() {
+    for revision in ["2025-11-25", MODERN] {
+        let modern = revision == MODERN;
+        let (bench, mut host) = asking(revision).await;
+        let mut params = json!({ "name": "task_required",
+            "arguments": { "ask": true, "text": "it", "id": "Eve" } });
+        if !modern {
+            params["task"] = json!({ "ttl": 9000 });
+        }
+        let made = host.request("tools/call", params.clone()).await;
+        let task = if modern { &made["result"] } else { &made["result"]["task"] };
+        assert_eq!(task["status"], "working", "{made}");
+        let id = json!({ "taskId": task["taskId"] });
+        let state = loop {
+            let state = host.request("tasks/get", id.clone()).await["result"].clone();
+            if state["status"] != "working" {
+                break state;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        assert_eq!(state["status"], "input_required", "{state}");
+        let result = if modern {
+            let (key, question) =
+                state["inputRequests"].as_object().unwrap().iter().next().unwrap();
+            let mut update = id.clone();
+            update["inputResponses"] = json!({ key: answers(question) });
+            host.request("tasks/update", update).await;
+            loop {
+                let state = host.request("tasks/get", id.clone()).await["result"].clone();
+                if state["status"] == "completed" {
+                    break json!({ "result": state["result"] });
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        } else {
+            host.request("tasks/result", id.clone()).await
+        };
+        let text = text_of(&result);
+        assert!(text.starts_with("done it with") && text.contains("Eve"), "{text}");
+        let statuses = ["working", "input_required", "working", "completed"];
+        assert_eq!(bench.ledger_lines("task "), statuses.len());
+        // And one that is cancelled.
+        params["arguments"] = json!({ "never": true });
+        let made = host.request("tools/call", params).await;
+        let task = if modern { &made["result"] } else { &made["result"]["task"] };
+        let id = json!({ "taskId": task["taskId"] });
+        host.request("tasks/cancel", id.clone()).await;
+        let state = host.request("tasks/get", id).await;
+        assert_eq!(state["result"]["status"], "cancelled", "{state}");
+    }
+}
+
+/// Questions, progress and cancellation over HTTP: on the stream of the call that they belong to.
+#[tokio::test]
+async fn the_same_over_http() {
+    for revision in &REVISIONS[1..] {
+        let folder = tempfile::tempdir().unwrap();
+        let exe = PathBuf::from(env!("CARGO_BIN_EXE_fakemcp"));
+        let era = if *revision == MODERN {
+            "--era modern".to_owned()
+        } else {
+            format!("--supports {revision}")
+        };
+        let (fake, _server) = Fake::new("up", &exe, folder.path(), "m").args(&era).serve();
+        let addr = fake.url().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+        let mut host = HttpHost::at(addr.parse().unwrap(), "/mcp");
+        host.capabilities = json!({ "roots": {}, "sampling": {} });
+        host.open(revision).await;
+        host.answer_with(answers);
+        assert_eq!(text_of(&host.call("add", json!({ "a": 1, "b": 2 })).await), "3");
+        let roots = text_of(&host.call("ask_roots", json!({})).await);
+        assert!(roots.contains("file:///w"), "{roots}");
+        let work = json!({ "ms": 30, "steps": 2 });
+        let mut stream = host.start_call_with_progress(70, "slow", work, "tok").await;
+        stream.expect_notification("notifications/progress").await;
+        assert_eq!(text_of(&stream.answer(70).await), "done in 2 steps");
+        let stream = host.start_call_with_progress(
+            71,
+            "slow",
+            json!({ "ms": 60_000, "steps": 1000 }),
+            "tok2",
+        );
+        let mut stream = stream.await;
+        stream.expect_notification("notifications/progress").await;
+        if *revision == MODERN {
+            drop(stream);
+        } else {
+            host.cancel(71).await;
+        }
+        eventually!(Duration::from_secs(5), fake.ledger("stopped ").len() == 1);
+        assert!(fake.transcript().check_frames() > 4);
+    }
 }

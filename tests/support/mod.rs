@@ -25,6 +25,7 @@
     reason = "short calls in tests matter more than a copy"
 )]
 
+pub mod asking;
 pub mod daemon;
 pub mod eventually;
 pub mod fake;

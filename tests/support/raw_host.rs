@@ -17,8 +17,11 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::asking::{self, Answers};
 use super::lenient;
-use super::schema::{Facing, FrameLog, MODERN};
+use super::schema::{Facing, FrameLog};
+
+pub use super::asking::modern_params;
 
 /// How long a [`RawHost`] waits for anything, unless its `limit` is set otherwise.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -57,6 +60,8 @@ pub struct RawHost {
     pub limit: Duration,
     /// The capabilities that the handshake and modern requests declare.
     pub capabilities: Value,
+    /// What was asked, and who answers; see `RawHost::answer_with`.
+    pub answers: Answers,
 }
 
 impl std::fmt::Debug for RawHost {
@@ -87,6 +92,7 @@ impl RawHost {
             strict: true,
             limit: LIMIT,
             capabilities: json!({}),
+            answers: Answers::default(),
         }
     }
 
@@ -194,16 +200,12 @@ impl RawHost {
 
     /// Writes a request with a given id.
     pub async fn start(&mut self, id: impl Into<Value>, method: &str, params: Value) {
-        let mut message = json!({ "jsonrpc": "2.0", "id": id.into(), "method": method });
-        if !params.is_null() {
-            message["params"] = params;
-        }
-        self.send(&message).await;
+        self.send(&asking::request(id.into(), method, params)).await;
     }
 
     /// Writes a `tools/call` with a given id, in the era that the host is in.
     pub async fn start_call(&mut self, id: impl Into<Value>, tool: &str, arguments: Value) {
-        let params = self.dress(json!({ "name": tool, "arguments": arguments }));
+        let params = self.dress(asking::call_params(tool, arguments, Value::Null));
         self.start(id, "tools/call", params).await;
     }
 
@@ -215,18 +217,13 @@ impl RawHost {
         arguments: Value,
         token: impl Into<Value>,
     ) {
-        let mut params = self.dress(json!({ "name": tool, "arguments": arguments }));
-        params["_meta"]["progressToken"] = token.into();
+        let params = self.dress(asking::call_params(tool, arguments, token.into()));
         self.start(id, "tools/call", params).await;
     }
 
     /// Writes a notification.
     pub async fn notify(&mut self, method: &str, params: Value) {
-        let mut message = json!({ "jsonrpc": "2.0", "method": method });
-        if !params.is_null() {
-            message["params"] = params;
-        }
-        self.send(&message).await;
+        self.send(&asking::notification(method, params)).await;
     }
 
     /// Cancels a request of this host's.
@@ -336,22 +333,6 @@ impl RawHost {
         }
         text
     }
-}
-
-/// Params with the `_meta` that every 2026-07-28 request carries; keys in `_meta` stay.
-pub fn modern_params(params: Value, capabilities: &Value) -> Value {
-    let mut params = if params.is_object() { params } else { json!({}) };
-    for (key, value) in [
-        ("protocolVersion", json!(MODERN)),
-        ("clientInfo", json!({ "name": "raw-host", "version": "1" })),
-        ("clientCapabilities", capabilities.clone()),
-    ] {
-        let key = format!("io.modelcontextprotocol/{key}");
-        if params["_meta"].get(&key).is_none() {
-            params["_meta"][key] = value;
-        }
-    }
-    params
 }
 
 /// The text of all text blocks of a `tools/call` answer.

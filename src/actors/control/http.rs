@@ -88,7 +88,8 @@ fn attach(context: &Arc<Context>, request: &HttpIn) -> Result<HttpOut, ApiError>
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static(route::ATTACH_PROTOCOL));
     let body = HttpBody::Upgrade(Box::new(move |link| {
-        hosts.attach(Attached { link, project, seen_view: wanted.view });
+        let (seen_view, name) = (wanted.view, wanted.session);
+        hosts.attach(Attached { link, project, seen_view, name });
     }));
     Ok(HttpOut { status: StatusCode::SWITCHING_PROTOCOLS, headers, body })
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::as_task::{self, Plan};
 use super::nearest::did_you_mean;
 use super::{Context, Request, Told, arguments, tools};
 use crate::actors::catalog::{CatalogServer, Listing, Snapshot, ToolRecord};
@@ -12,13 +13,36 @@ use crate::actors::upstreams::{Answers, Caller, Reason};
 use crate::protocol::jsonrpc::{Code, Object, RawJson};
 use crate::protocol::model::{questions, tool_result};
 use crate::protocol::session::Outcome;
-use crate::protocol::session::upstream::ListKind;
+use crate::protocol::session::upstream::{ListKind, TaskWant};
 
 pub(super) async fn answer(context: &Context, request: Request, params: &Object) -> Outcome {
     match prepare(context, &request.caller, params).await {
-        Ok(prepared) => run(context, request, params, prepared).await,
+        Ok(prepared) => start(context, request, params, prepared).await,
         Err(result) => Ok(result),
     }
+}
+
+/// Runs the call, as a task where that is what it is to be.
+async fn start(
+    context: &Context,
+    mut request: Request,
+    params: &Object,
+    prepared: Prepared,
+) -> Outcome {
+    let settings = context.settings();
+    let (support, name) = (prepared.tool.tasks, prepared.tool.name.as_str());
+    let called = as_task::Tool { support, name, through_core: true };
+    let plan = as_task::plan(&request, called, &settings)?;
+    let task = plan.want(&request, called, &settings);
+    let upstream = upstream_params(&request, params, &prepared);
+    if matches!(plan, Plan::Inline) {
+        return run(context, request, upstream, prepared, task).await;
+    }
+    let begin = as_task::begin(&request, &plan, name, &prepared.server.def.key);
+    let handover = as_task::hand_over(&mut request, &plan);
+    let own = context.clone();
+    let work = Box::pin(async move { run(&own, request, upstream, prepared, task).await });
+    Box::pin(as_task::run(context, plan, handover, begin, work)).await
 }
 
 struct Prepared {
@@ -83,19 +107,30 @@ pub(super) fn no_namespace<'a>(wanted: &str, all: impl Iterator<Item = &'a str> 
     format!("there is no namespace `{wanted}`.{near} Namespaces: {}.", all.join(", "))
 }
 
-async fn run(context: &Context, request: Request, params: &Object, prepared: Prepared) -> Outcome {
-    let Prepared { server, tool, arguments } = prepared;
+/// The parameters of the call of the tool itself.
+fn upstream_params(request: &Request, params: &Object, prepared: &Prepared) -> RawJson {
     let mut upstream = Object::new();
-    upstream.set("name", RawJson::write(&tool.name));
-    upstream.set("arguments", arguments.clone());
+    upstream.set("name", RawJson::write(&prepared.tool.name));
+    upstream.set("arguments", prepared.arguments.clone());
     if let Some(meta) = params.get("_meta") {
         upstream.set("_meta", meta.clone());
     }
     questions::copy_answers(&request.params, &mut upstream);
+    upstream.write()
+}
+
+async fn run(
+    context: &Context,
+    request: Request,
+    upstream: RawJson,
+    prepared: Prepared,
+    task: Option<TaskWant>,
+) -> Outcome {
+    let Prepared { server, tool, arguments } = prepared;
     let repeats = Arc::clone(&request.repeats);
-    let asks_host = matches!(request.caller.answers, Answers::Inline { .. });
+    let asks_host = matches!(request.caller.answers.present(), Answers::Inline { .. });
     let key: Arc<str> = Arc::from(server.def.key.as_str());
-    let outcome = tools::upstream_call(context, request, key, &tool, upstream.write()).await;
+    let outcome = tools::upstream_call(context, request, key, &tool, upstream, task).await;
     let (result, failed) = match outcome {
         // Neither a success nor a failure yet, and the host's own business.
         Ok(Ok(result)) if questions::is_asking(&result) => return Ok(result),

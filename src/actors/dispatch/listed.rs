@@ -46,6 +46,11 @@ impl Views {
         known.filter(|(kind, digest)| **self.of(*kind) != **digest).map(|(kind, _)| kind).collect()
     }
 
+    /// The lists that a host has in another form than this one.
+    pub(crate) fn not_as_given(&self, listed: &Listed) -> Vec<ListKind> {
+        self.as_given(listed).map(|given| self.changed_since(&given)).unwrap_or_default()
+    }
+
     /// These, but each list the one that the host was given, where it was; `None` where that makes no
     /// difference.
     pub(crate) fn as_given(&self, listed: &Listed) -> Option<Self> {
@@ -125,5 +130,7 @@ mod tests {
         let given = views(["t", "r", "p"]).as_given(&listed).unwrap();
         assert_eq!(given.to_string(), "t.x.p");
         assert_eq!(given.as_given(&listed), None);
+        assert_eq!(views(["t", "r", "p"]).not_as_given(&listed), [ListKind::Resources]);
+        assert!(given.not_as_given(&listed).is_empty());
     }
 }

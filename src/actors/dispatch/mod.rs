@@ -5,8 +5,10 @@
 
 mod alone;
 mod arguments;
+mod as_task;
 mod call_tool;
 mod completion;
+mod confirm;
 mod core_tools;
 mod excerpt;
 mod listed;
@@ -23,12 +25,15 @@ mod resources_tool;
 mod rounds;
 mod status;
 mod subscriptions;
+mod task_tool;
+mod tasks;
 mod tools;
 
 use std::sync::Arc;
 
 use http::HeaderMap;
 
+use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::events::EventsHandle;
 use super::settings::SettingsHandle;
@@ -40,6 +45,7 @@ use crate::protocol::session::upstream::ListKind;
 use crate::settings::Settings;
 
 pub(crate) use alone::note as alone_note;
+pub(crate) use as_task::TaskSide;
 pub(crate) use core_tools::instructions;
 pub(crate) use listed::{Listed, Views};
 pub(crate) use outcome::Told;
@@ -47,7 +53,8 @@ pub(crate) use prompts::get_from as get_prompt;
 pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
 pub(crate) use rounds::{Subject, call as call_upstream};
-pub(crate) use tools::{as_task, own_names, shows_core, visible_views};
+pub(crate) use subscriptions::subscribe;
+pub(crate) use tools::{own_names, shows_core, visible_views};
 
 /// The handles that a request may use. One for the whole daemon.
 #[derive(Debug, Clone)]
@@ -60,8 +67,14 @@ pub struct Context {
     pub events: EventsHandle,
     /// What is in force.
     pub settings: SettingsHandle,
+    /// Questions that no host can be asked.
+    pub broker: BrokerHandle,
     /// Who this daemon is and since when, for status pages.
     pub identity: Arc<super::control::Identity>,
+    /// Listen streams towards hosts.
+    pub listens: super::listens::ListensHandle,
+    /// Calls that nobody waits for.
+    pub tasks: super::tasks::TasksHandle,
     /// The host connections.
     pub hosts: super::hosts::HostsHandle,
     /// Where hosts come in over HTTP.
@@ -86,6 +99,8 @@ pub(crate) struct Request {
     pub(crate) params: RawJson,
     /// On whose behalf.
     pub(crate) caller: Caller,
+    /// How its sender takes tasks.
+    pub(crate) tasks: TaskSide,
     /// Where progress goes, where the host wants it.
     pub(crate) progress: Option<ProgressSender>,
     /// This host's failing calls (F43).
@@ -109,10 +124,15 @@ pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
         }
         "prompts/list" => Box::pin(offers::list(context, &request, ListKind::Prompts)).await,
         "resources/read" => Box::pin(resources::read(context, request)).await,
-        "resources/subscribe" => Box::pin(subscriptions::subscribe(context, &request)).await,
+        "resources/subscribe" => Box::pin(subscriptions::subscribe_host(context, &request)).await,
         "resources/unsubscribe" => subscriptions::unsubscribe(context, &request),
         "prompts/get" => Box::pin(prompts::get(context, request)).await,
         "completion/complete" => Box::pin(completion::complete(context, request)).await,
+        "tasks/get" => Box::pin(tasks::get(context, &request)).await,
+        "tasks/update" => Box::pin(tasks::update(context, &request)).await,
+        "tasks/cancel" => Box::pin(tasks::cancel(context, &request)).await,
+        "tasks/list" => tasks::list(context, &request),
+        "tasks/result" => Box::pin(tasks::result(context, &request)).await,
         _ => Box::pin(alone::forward(context, request)).await,
     }
 }

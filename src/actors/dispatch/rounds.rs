@@ -40,9 +40,9 @@ pub(crate) async fn call(
     if let Ok(Answer::Complete(result)) = answered {
         return Ok(Ok(result));
     }
-    let declared = match &answers {
+    let declared = match answers.present() {
         Answers::Inline { declared } => Some(declared),
-        Answers::Nobody | Answers::Line { .. } => None,
+        Answers::Nobody | Answers::Line { .. } | Answers::Task(_) => None,
     };
     answer_outcome(&subject, is_tool, declared, answered)
 }

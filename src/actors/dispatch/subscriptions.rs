@@ -1,4 +1,5 @@
-//! `resources/subscribe` and `resources/unsubscribe` of legacy hosts.
+//! `resources/subscribe` and `resources/unsubscribe` of legacy hosts, and what streams of modern ones
+//! ask for.
 //!
 //! Which era the server is of makes no difference: a legacy one is asked by a request of its own, a
 //! modern one on its listen stream. A host is answered when the server has agreed, and told of
@@ -7,27 +8,39 @@
 use super::outcome::Told;
 use super::resources::{find, missing_error};
 use super::{Context, Request};
+use crate::actors::subs::ListenerId;
+use crate::actors::upstreams::Caller;
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 use crate::protocol::model::answers;
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::ListKind;
 
-pub(super) async fn subscribe(context: &Context, request: &Request) -> Outcome {
+pub(super) async fn subscribe_host(context: &Context, request: &Request) -> Outcome {
     let address = address(request)?;
-    let found = find(context, &request.caller, &address).await;
-    let target = found.map_err(|missing| missing_error(&address, &missing))?;
+    subscribe(context, ListenerId::of(&request.caller), &request.caller, &address).await
+}
+
+/// Subscribes a listener of `caller`'s to what `address` means.
+pub(crate) async fn subscribe(
+    context: &Context,
+    listener: Option<ListenerId>,
+    caller: &Caller,
+    address: &str,
+) -> Outcome {
+    let found = find(context, caller, address).await;
+    let target = found.map_err(|missing| missing_error(address, &missing))?;
     let server = &target.server;
     if server.lacks(ListKind::Resources.capability()) {
         let text = format!("server `{}` has no resources", server.def.namespace);
-        return Err(about(&address, RpcError::new(Code::InvalidParams, text)));
+        return Err(about(address, RpcError::new(Code::InvalidParams, text)));
     }
     let key = server.def.key.as_str();
-    let said = context.upstreams.subscribe(&request.caller, key, &target.uri, &address).await;
+    let said = context.upstreams.subscribe(listener, caller, key, &target.uri, address).await;
     match said.map_err(Told::from) {
         Ok(Ok(())) => Ok(RawJson::empty_object()),
         Ok(Err(error)) => {
             let text = format!("server `{}`: {}", server.def.namespace, error.message);
-            Err(about(&address, RpcError { message: text, ..error }))
+            Err(about(address, RpcError { message: text, ..error }))
         }
         Err(told) => Err(told.as_error()),
     }
@@ -36,8 +49,8 @@ pub(super) async fn subscribe(context: &Context, request: &Request) -> Outcome {
 /// Also of one that was never subscribed to: there is nothing left to do.
 pub(super) fn unsubscribe(context: &Context, request: &Request) -> Outcome {
     let address = address(request)?;
-    if let Some(host) = request.caller.host {
-        context.upstreams.subs().unsubscribe(host, &address);
+    if let Some(listener) = ListenerId::of(&request.caller) {
+        context.upstreams.subs().unsubscribe(listener, &address);
     }
     Ok(RawJson::empty_object())
 }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use super::as_task::{self, Plan};
 use super::listed::Views;
 use super::outcome::Told;
 use super::rounds::{self, Subject};
 use super::{
     Context, Request, call_tool, core_tools, namespaces, nearest, offers, op_tools, read_tool,
-    resources, resources_tool, status,
+    resources, resources_tool, status, task_tool,
 };
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
-use crate::actors::upstreams::{Answers, CallWant, Caller, Reason};
+use crate::actors::upstreams::{CallWant, Caller, Reason};
 use crate::protocol::http_rules::param_headers;
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
 use crate::protocol::model::links;
@@ -112,6 +113,10 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
                 let answer = resources_tool::answer(context, &request.caller, arguments.as_ref());
                 Ok(Box::pin(answer).await)
             }
+            "mcpx_task" => {
+                let arguments = member("arguments");
+                Ok(Box::pin(task_tool::answer(context, &request, arguments.as_ref())).await)
+            }
             "mcpx_status" => {
                 Ok(Box::pin(status::answer(context, member("arguments").as_ref())).await)
             }
@@ -150,10 +155,42 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
         params.write()
     };
     let key: Arc<str> = Arc::from(entry.server.def.key.as_str());
-    match upstream_call(context, request, key, &entry.tool, upstream).await {
-        Ok(outcome) => outcome,
-        Err(told) => Ok(told.as_tool_result()),
+    let called = as_task::Tool { support: entry.tool.tasks, name: &name, through_core: false };
+    let plan = as_task::plan(&request, called, &settings)?;
+    let task = plan.want(&request, called, &settings);
+    if !matches!(plan, Plan::Inline) {
+        let tool = Arc::clone(&entry.tool);
+        let work = Called { key, tool, upstream, task };
+        return Box::pin(call_as_task(context, request, plan, work)).await;
     }
+    let answered = upstream_call(context, request, key, &entry.tool, upstream, task).await;
+    answered.unwrap_or_else(|told| Ok(told.as_tool_result()))
+}
+
+/// What is called of whom.
+struct Called {
+    key: Arc<str>,
+    tool: Arc<ToolRecord>,
+    upstream: RawJson,
+    task: Option<TaskWant>,
+}
+
+/// A call that may become a task.
+async fn call_as_task(
+    context: &Context,
+    mut request: Request,
+    plan: Plan,
+    called: Called,
+) -> Outcome {
+    let begin = as_task::begin(&request, &plan, &called.tool.name, &called.key);
+    let handover = as_task::hand_over(&mut request, &plan);
+    let own = context.clone();
+    let work = Box::pin(async move {
+        let Called { key, tool, upstream, task } = called;
+        let answered = upstream_call(&own, request, key, &tool, upstream, task).await;
+        answered.unwrap_or_else(|told| Ok(told.as_tool_result()))
+    });
+    as_task::run(context, plan, handover, begin, work).await
 }
 
 /// The tool of this name of a server that had not been listed. It may start slowly, and hosts know
@@ -200,8 +237,8 @@ pub(super) async fn upstream_call(
     server: Arc<str>,
     tool: &ToolRecord,
     params: RawJson,
+    task: Option<TaskWant>,
 ) -> Result<Outcome, Told> {
-    let task = as_task(context, &request.caller, tool);
     let want = CallWant {
         server: Arc::clone(&server),
         caller: request.caller,
@@ -214,19 +251,6 @@ pub(super) async fn upstream_call(
     let subject = Subject { kind: "tool", name: &tool.name, server: &server };
     let outcome = rounds::call(context, subject, want).await?;
     Ok(outcome.map(|result| with_addresses(context, &server, result)))
-}
-
-/// How a call goes as a task for somebody who waits for its outcome: only where the tool or its server
-/// cannot do otherwise (U-57). Not for a modern host, which is told that it must declare the extension
-/// (T-03).
-pub(crate) fn as_task(context: &Context, caller: &Caller, tool: &ToolRecord) -> Option<TaskWant> {
-    let waits = !matches!(caller.answers, Answers::Inline { .. });
-    waits.then(|| TaskWant {
-        // As long as it is waited for.
-        ttl: context.settings().call.total,
-        support: tool.tasks,
-        eager: false,
-    })
 }
 
 /// A result whose links a host can read (F46).

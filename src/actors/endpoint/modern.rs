@@ -4,7 +4,7 @@
 //! with JSON where its answer is all there is to say, otherwise with a stream of events that ends with
 //! it. A host that goes away cancels what it asked for: its work falls, and the upstream is told (F27).
 //!
-//! `subscriptions/listen` has its place where the method is known and no work is begun yet.
+//! `subscriptions/listen` is answered by a stream that is an actor of its own ([`crate::actors::listen`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -17,17 +17,18 @@ use http::{HeaderMap, StatusCode};
 use tokio::sync::mpsc;
 
 use super::answer;
-use crate::actors::dispatch::{self, Context, Listed, Repeats};
+use crate::actors::dispatch::{self, Context, Listed, Repeats, TaskSide};
 use crate::actors::events::Event;
+use crate::actors::listen::{Known, ListenArgs, Way, closing_room};
 use crate::actors::support::progress::{self, CallNote, ProgressReceiver, Wants};
 use crate::actors::support::task::spawn;
 use crate::actors::upstreams::{Answers, Caller};
 use crate::protocol::http_rules::post::Accepts;
 use crate::protocol::jsonrpc::{Code, Incoming, Message, Notification, RawJson, Request, RpcError};
 use crate::protocol::revision::Era;
-use crate::protocol::session::host::{HostEvent, HostOutput, HostSession, PostId};
+use crate::protocol::session::host::{HostEvent, HostOutput, HostSession, ListenWant, PostId};
 use crate::protocol::session::resume::say_plainly;
-use crate::protocol::session::{CallKey, HostRequest, Outcome};
+use crate::protocol::session::{CallKey, HostRequest, Outcome, Peer};
 use crate::transport::clock;
 use crate::transport::http::HttpOut;
 
@@ -43,10 +44,14 @@ pub(super) async fn answer(
 ) -> HttpOut {
     let Some(face) = context.hosts.face() else { return answer::ending() };
     let mut session = HostSession::new(face);
-    session.handle_post(clock::now(), POST, Incoming::One(Message::Request(request)));
+    session.handle_post(clock::now(), POST, Incoming::One(Message::Request(request)), true);
     let mut said = Said::default();
     let asked = said.take(context, &mut session);
-    let Some(asked) = asked else { return said.whole(accepts) };
+    let asked = match asked {
+        None => return said.whole(accepts),
+        Some(Asked::Stream(want)) => return listen(context, session, want, said, accepts),
+        Some(Asked::Request(asked)) => asked,
+    };
     let settings = context.settings();
     let mut running = Running::new(context, session, asked, headers, &said.label);
     let patience = tokio::time::sleep(settings.sessions.stream_after);
@@ -70,6 +75,58 @@ pub(super) async fn answer(
     }
 }
 
+/// What a host asks for.
+enum Asked {
+    Request(HostRequest),
+    Stream(ListenWant),
+}
+
+/// The answer is the open stream; it ends when the host closes it.
+fn listen(
+    context: &Arc<Context>,
+    mut session: HostSession,
+    want: ListenWant,
+    mut said: Said,
+    accepts: Accepts,
+) -> HttpOut {
+    if !accepts.events {
+        return answer::not_acceptable("text/event-stream");
+    }
+    let settings = context.settings();
+    let place = match context.listens.place(settings.listen.most) {
+        Ok(place) => place,
+        Err(error) => {
+            session.refuse_listen(clock::now(), want.key, error);
+            said.take(context, &mut session);
+            return said.whole(accepts);
+        }
+    };
+    let (events, receiver) = mpsc::channel(closing_room(settings.sessions.stream_queue));
+    let caller = modern_caller(&want.peer, &said.label);
+    let known = Known {
+        view: dispatch::visible_views(context),
+        listed: Arc::default(),
+        changed: Vec::new(),
+    };
+    let way = Way::Http { session: Box::new(session), events };
+    let args = ListenArgs { caller, want, known, way, context: Arc::clone(context) };
+    match context.listens.open(place, args) {
+        Ok(_) => answer::events(receiver, settings.http.sse_keep_alive),
+        Err(_) => answer::ending(),
+    }
+}
+
+fn modern_caller(peer: &Peer, label: &str) -> Caller {
+    Caller {
+        // There is no session to share an instance with: its scope is the call.
+        host: None,
+        project: None,
+        label: Arc::from(label),
+        era: peer.revision.era(),
+        answers: Answers::Inline { declared: peer.declared_on() },
+    }
+}
+
 /// What a session says at one time.
 #[derive(Default)]
 struct Said {
@@ -84,7 +141,7 @@ struct Said {
 
 impl Said {
     /// Takes everything that the session has to say; a request that it hands up is given back.
-    fn take(&mut self, context: &Context, session: &mut HostSession) -> Option<HostRequest> {
+    fn take(&mut self, context: &Context, session: &mut HostSession) -> Option<Asked> {
         let mut asked = None;
         while let Some(output) = session.poll_output() {
             match output {
@@ -93,12 +150,15 @@ impl Said {
                     self.status = status;
                 }
                 HostOutput::PostDone(_) => self.done = true,
-                HostOutput::Event(HostEvent::Request(request)) => asked = Some(request),
+                HostOutput::Event(HostEvent::Request(request)) => {
+                    asked = Some(Asked::Request(request));
+                }
+                HostOutput::Event(HostEvent::Listen(want)) => asked = Some(Asked::Stream(want)),
                 HostOutput::Event(HostEvent::Opened { label, .. }) => self.label = label,
                 // A modern host is asked nothing but by the answer to its own request.
                 HostOutput::Event(
                     HostEvent::Cancelled { .. }
-                    | HostEvent::Answered { .. }
+                    | HostEvent::Answered(_)
                     | HostEvent::Foreign { .. }
                     | HostEvent::Notification { .. },
                 ) => {}
@@ -158,18 +218,13 @@ impl Running {
         let settings = context.settings();
         let wants = Wants::of(&asked, None, &settings.call);
         let (progress, notes) = wants.map(progress::channel).unzip();
-        let caller = Caller {
-            // There is no session to share an instance with: its scope is the call.
-            host: None,
-            project: None,
-            label: Arc::from(label),
-            era: asked.peer.revision.era(),
-            answers: Answers::Inline { declared: asked.peer.declared_on() },
-        };
+        let caller = modern_caller(&asked.peer, label);
         let request = dispatch::Request {
             method: asked.method,
             params: asked.params,
             caller,
+            // No session: who knows a task's id may have it.
+            tasks: TaskSide { form: asked.peer.task_form(), session: None },
             progress,
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
             listed: Arc::<Listed>::default(),

@@ -23,7 +23,6 @@ use crate::actors::support::task::{self, TaskGuard};
 use crate::actors::support::timer::Timer;
 use crate::protocol::Notice;
 use crate::protocol::era_record::EraRecord;
-use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::session::pending::Pending;
 use crate::protocol::session::probe::Preference;
 use crate::protocol::session::upstream::{
@@ -71,7 +70,11 @@ pub struct InstanceState {
     pub(super) end: Option<End>,
     reported: bool,
     lists: HashMap<ListKind, Readings>,
-    watching: Option<Watching>,
+    pub(super) watching: Option<Watching>,
+    /// Questions that belong to no call, with the tasks that have them answered.
+    pub(super) unowned: HashMap<u64, TaskGuard>,
+    /// Where it admits calls, once it does.
+    pub(super) route: Option<Arc<Route>>,
     deadline: Option<Instant>,
     timer: Timer,
     silence: Timer,
@@ -111,6 +114,8 @@ impl InstanceState {
             reported: false,
             lists: HashMap::new(),
             watching: None,
+            unowned: HashMap::new(),
+            route: None,
             deadline: None,
             timer: Timer::new(),
             silence: Timer::new(),
@@ -199,7 +204,8 @@ impl InstanceState {
             pin: def.revision,
             remembered: self.remembered(),
             info: shop.info.clone(),
-            capabilities: RawJson::empty_object(),
+            capabilities: self.declared(),
+            most_questions: settings.elicit.max_open,
             timings: OpeningTimings {
                 probe_patience: upstream.probe_patience,
                 handshake: upstream.handshake,
@@ -317,6 +323,10 @@ impl InstanceState {
                     watching.foreign(&method, params.as_ref());
                 }
             }
+            UpstreamEvent::Asked { number, question } => self.asked(number, question),
+            UpstreamEvent::Withdrawn { number } => self.unasked(number),
+            UpstreamEvent::Completed { id } => self.completed(&id),
+            UpstreamEvent::Interactive => self.interactive(),
             UpstreamEvent::TaskChanged { id } => self.load.task_changed(&id),
             UpstreamEvent::Wedged(limit) => self.close(format!(
                 "it did not answer a sign-of-life check within {} (setting {})",
@@ -353,6 +363,7 @@ impl InstanceState {
         let (pending, load) = (Arc::clone(&self.pending), Arc::clone(&self.load));
         let era = settled.revision.era();
         let route = Arc::new(Route::new(*id, pending, era, permits, load));
+        self.route = Some(Arc::clone(&route));
         if self.stopping.is_none() {
             routes.add(key.clone(), Arc::clone(&route));
         }
@@ -381,8 +392,12 @@ impl InstanceState {
         let wanted = watching.wanted();
         // Somebody listens: it is not idle.
         self.load.hold(!wanted.is_empty());
+        let roots_changed = watching.roots_changed();
         if let Some(session) = &mut self.session {
             session.watch(now, wanted);
+            if roots_changed {
+                session.roots_changed();
+            }
         }
     }
 
@@ -566,6 +581,8 @@ impl InstanceState {
             *cleanly = idle;
         }
         self.lists.clear();
+        self.unowned.clear();
+        self.route = None;
         self.unwatch();
         self.tasks.clear();
         self.link = None;

@@ -10,12 +10,14 @@ use super::directory::{Lane, Lease, Route, RouteKey, ScopeKey, Server};
 use super::ongoing::{AskedCall, Called, Ongoing};
 use super::upstream_task::UpstreamTask;
 use super::{PoolHandle, RouteAnswer};
+use crate::actors::broker::BrokerHandle;
 use crate::actors::instance::{InstanceMsg, Sink, Told};
 use crate::actors::support::ask::ask;
 use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{CallWant, Caller, Reason, Refused, Shared};
 use crate::protocol::jsonrpc::{Notification, RawJson, RpcError};
 use crate::protocol::model::extensions;
+use crate::protocol::model::questions::with_elicitation;
 use crate::protocol::model::tasks::{self, Support};
 use crate::protocol::revision::Era;
 use crate::protocol::session::pending::CallLimits;
@@ -162,6 +164,8 @@ impl Place {
 enum Stage {
     Start,
     Permit,
+    /// A permit of an instance that has one call at a time.
+    Turn,
 }
 
 /// Waits for a route and a permit within `pool.queue` and `pool.queue_timeout`. `None` where the
@@ -201,6 +205,13 @@ fn too_late(name: &str, stage: Stage, pool: &PoolSettings) -> Refused {
              `mcpx status {name}` shows what it is doing",
             limit.value,
         ),
+        Stage::Turn => format!(
+            "server `{name}` was busy for {} (setting pool.queue_timeout): it asks questions without \
+             saying to which call they belong, so its calls are made one after the other, and the one \
+             before this waits for an answer or works; raise the server's `max`, or give it `scope = \
+             \"session\"`, which is an instance for each host",
+            limit.value,
+        ),
         Stage::Permit => format!(
             "server `{name}` was busy for {} (setting pool.queue_timeout): each of its instances \
              had {} calls in flight (setting pool.in_flight); raise the server's `max` or try again",
@@ -230,7 +241,7 @@ async fn wait_for_route(
                 RouteAnswer::Late => return Err(too_late(&server.def.key, *stage, pool)),
             }
         };
-        *stage = Stage::Permit;
+        *stage = if route.is_serial() { Stage::Turn } else { Stage::Permit };
         if let Some(leased) = Leased::now(Arc::clone(&route)) {
             return Ok(Some(leased));
         }
@@ -261,8 +272,7 @@ pub(super) async fn send(
     let Leased { id, lease, route } = leased;
     let (reply, outcome) = oneshot::channel();
     let heard = want.progress.clone().map(|notes| (notes, Arc::clone(&server.def)));
-    let declared = declared_to(shared, server, want);
-    let call = call_of(id, want, declared, limits, Sink::new(reply, heard));
+    let call = call_of(shared, &server.def.key, id, want, limits, Sink::new(reply, heard));
     let mut guard = InFlight { id, actor: lease.actor().clone(), done: false };
     // A dead instance gives the call back, and its sink says that it was not written.
     let _ = guard.actor.cast(InstanceMsg::Call { call });
@@ -305,28 +315,19 @@ pub fn note(shared: &Shared, caller: &Caller, server: &str, note: Notification) 
 }
 
 /// Asks something to whose answer nobody listens.
-pub(super) fn tell(place: &Place, want: &CallWant, limits: CallLimits) {
+pub(super) fn tell(shared: &Shared, place: &Place, want: &CallWant, limits: CallLimits) {
     let Leased { id, lease, .. } = Leased::again(place);
     let (reply, _) = oneshot::channel();
-    let call = call_of(id, want, None, limits, Sink::new(reply, None));
+    let call = call_of(shared, &place.server.def.key, id, want, limits, Sink::new(reply, None));
     // With a dead instance there is nobody to tell.
     let _ = lease.actor().cast(InstanceMsg::Call { call });
 }
 
-/// What the server is told of its host: extensions only where it is exposed alone.
-fn declared_to(shared: &Shared, server: &Server, want: &CallWant) -> Option<RawJson> {
-    let declared = want.caller.answers.declared()?;
-    if !extensions::any(declared) {
-        return Some(declared.clone());
-    }
-    let alone = shared.settings().is_alone(&server.def.key);
-    Some(if alone { extensions::for_server(declared) } else { extensions::without(declared) })
-}
-
 fn call_of(
+    shared: &Shared,
+    server: &str,
     id: u64,
     want: &CallWant,
-    declared: Option<RawJson>,
     limits: CallLimits,
     sink: Sink,
 ) -> Call<Sink> {
@@ -336,11 +337,35 @@ fn call_of(
         params: want.params.clone(),
         wants_progress: want.progress.as_ref().is_some_and(ProgressSender::wants_progress),
         log: want.progress.as_ref().and_then(ProgressSender::log_want),
-        declared,
+        host: want.caller.host.map(|host| host.0),
+        declared: declared_to(shared, server, &want.caller),
         task: want.task,
         limits,
         sink,
     }
+}
+
+/// What the server is told of its host, where anything is: what that can be asked in the course of the
+/// call (U-35), any elicitation while somebody answers at the broker (U-36), and its extensions where
+/// the server is exposed alone.
+fn declared_to(shared: &Shared, server: &str, caller: &Caller) -> Option<RawJson> {
+    let cut;
+    let declared = match caller.answers.declared() {
+        Some(declared) if extensions::any(declared) => {
+            let alone = shared.settings().is_alone(server);
+            cut = if alone {
+                extensions::for_server(declared)
+            } else {
+                extensions::without(declared)
+            };
+            Some(&cut)
+        }
+        declared => declared,
+    };
+    if shared.shop().broker.get().is_some_and(BrokerHandle::listens) {
+        return Some(with_elicitation(declared));
+    }
+    declared.cloned()
 }
 
 /// Cancels the call if its caller's future falls before the outcome (F36).

@@ -48,6 +48,11 @@ impl ScopeKey {
         }
     }
 
+    /// Whether calls of several hosts may meet in an instance.
+    pub const fn is_shared(&self) -> bool {
+        matches!(self, Self::Global | Self::Project(_) | Self::NoProject)
+    }
+
     /// For people.
     pub fn text(&self) -> String {
         match self {
@@ -240,6 +245,7 @@ pub struct Route {
     /// How it is spoken to.
     pub era: Era,
     permits: Arc<Semaphore>,
+    most: usize,
     load: Arc<Load>,
 }
 
@@ -252,7 +258,24 @@ impl Route {
         permits: usize,
         load: Arc<Load>,
     ) -> Self {
-        Self { instance, pending, era, permits: Arc::new(Semaphore::new(permits.max(1))), load }
+        let most = permits.max(1);
+        Self { instance, pending, era, permits: Arc::new(Semaphore::new(most)), most, load }
+    }
+
+    /// From now on one call at a time; those in flight go on.
+    pub fn serialise(&self) {
+        if self.load.serial.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let surplus = self.most.saturating_sub(1);
+        // What is in use goes when it is given back.
+        let in_use = surplus.saturating_sub(self.permits.forget_permits(surplus));
+        self.load.surplus.fetch_add(in_use, Ordering::SeqCst);
+    }
+
+    /// Whether it has one call at a time.
+    pub fn is_serial(&self) -> bool {
+        self.load.serial.load(Ordering::SeqCst)
     }
 
     /// The instance.
@@ -274,7 +297,7 @@ impl Route {
     /// A place among its callers without a permit, for what belongs to a call that was admitted: it
     /// keeps the instance as long, and also one that admits no more calls.
     pub fn join(&self) -> Lease {
-        Lease { _permit: None, counted: Counted::new(&self.load) }
+        Lease { permit: None, counted: Counted::new(&self.load) }
     }
 
     /// Is told whenever its server says something of this task by itself.
@@ -302,6 +325,10 @@ pub struct Load {
     callers: AtomicUsize,
     held: AtomicBool,
     leaving: AtomicBool,
+    /// It has one call at a time, because what it asks does not say to which call it belongs.
+    serial: AtomicBool,
+    /// Permits in use that are not to be given back.
+    surplus: AtomicUsize,
     actor: ActorRef<InstanceMsg>,
     /// The tasks of its server of which somebody wants to hear; as many as there are running.
     tasks: Mutex<Vec<WatchedTask>>,
@@ -312,10 +339,16 @@ type WatchedTask = (String, Arc<Notify>);
 
 impl Load {
     /// Nobody yet.
-    pub fn new(actor: ActorRef<InstanceMsg>) -> Self {
-        let (callers, held) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let (leaving, tasks) = (AtomicBool::new(false), Mutex::new(Vec::new()));
-        Self { callers, held, leaving, actor, tasks }
+    pub const fn new(actor: ActorRef<InstanceMsg>) -> Self {
+        Self {
+            callers: AtomicUsize::new(0),
+            held: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
+            serial: AtomicBool::new(false),
+            surplus: AtomicUsize::new(0),
+            actor,
+            tasks: Mutex::new(Vec::new()),
+        }
     }
 
     /// How many there are.
@@ -395,18 +428,32 @@ impl Drop for Counted {
 /// The right to have one call in flight on an instance; given back when it falls.
 #[derive(Debug)]
 pub struct Lease {
-    _permit: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
     counted: Counted,
 }
 
 impl Lease {
     fn new(permit: OwnedSemaphorePermit, load: &Arc<Load>) -> Self {
-        Self { _permit: Some(permit), counted: Counted::new(load) }
+        Self { permit: Some(permit), counted: Counted::new(load) }
     }
 
     /// The instance.
     pub fn actor(&self) -> &ActorRef<InstanceMsg> {
         &self.counted.0.actor
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let load = &self.counted.0;
+        if load.serial.load(Ordering::SeqCst)
+            && let Some(permit) = self.permit.take()
+        {
+            let less = |surplus: usize| surplus.checked_sub(1);
+            if load.surplus.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok() {
+                permit.forget();
+            }
+        }
     }
 }
 

@@ -138,6 +138,7 @@ impl Member {
             revision: self.settled().map(|settled| settled.revision.to_string()),
             uptime_ms: u64::try_from(uptime).unwrap_or(u64::MAX),
             in_flight,
+            interactive: matches!(&self.phase, Phase::Ready { route, .. } if route.is_serial()),
         }
     }
 }

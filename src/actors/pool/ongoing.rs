@@ -13,7 +13,7 @@ use super::upstream_task::UpstreamTask;
 use crate::actors::instance::{CallNews, InstanceMsg, NewsQueue, Said};
 use crate::actors::upstreams::Refused;
 use crate::protocol::jsonrpc::RawJson;
-use crate::protocol::model::questions::{Question, Reply, cancelled};
+use crate::protocol::model::questions::{Question, Reply, unanswered};
 use crate::protocol::session::Answer;
 
 /// What came of a call.
@@ -26,7 +26,7 @@ pub enum Called {
 }
 
 impl Called {
-    /// The outcome, with nobody there to ask: whatever is asked is answered with `cancel`.
+    /// The outcome, with nobody there to ask.
     pub async fn unattended(self) -> Result<Answer, Refused> {
         let mut ongoing = match self {
             Self::Done(answer) => return Ok(answer),
@@ -34,7 +34,7 @@ impl Called {
         };
         loop {
             match ongoing.next().await {
-                News::Asked { key, .. } => ongoing.reply(&key, Ok(cancelled())),
+                News::Asked { key, question } => ongoing.reply(&key, unanswered(&question)),
                 News::Withdrawn { .. } | News::Status(_) => {}
                 News::Done(answered) => return answered,
             }

@@ -63,6 +63,9 @@ pub struct InstanceStatus {
     pub uptime_ms: u64,
     /// Calls in flight.
     pub in_flight: usize,
+    /// Whether it has one call at a time, because it asks without saying of which.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interactive: bool,
 }
 
 /// How one server is spoken to (D-05).

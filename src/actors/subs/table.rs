@@ -6,13 +6,16 @@ use std::sync::Arc;
 use ractor::ActorRef;
 use tokio::sync::{Semaphore, oneshot};
 
-use super::{NotSubscribed, Said, group_key};
+use super::{ListenerId, News, NotSubscribed, Said, group_key};
+use crate::actors::dispatch::Views;
 use crate::actors::host::HostMsg;
 use crate::actors::instance::{InstanceId, InstanceMsg};
+use crate::actors::listen::ListenMsg;
 use crate::actors::pool::directory::ScopeKey;
 use crate::actors::upstreams::{Caller, HostId};
-use crate::protocol::jsonrpc::{Method, RawJson};
+use crate::protocol::jsonrpc::{Method, Object, RawJson};
 use crate::protocol::model::logging::LogMessage;
+use crate::protocol::model::questions;
 use crate::protocol::session::Limit;
 use crate::protocol::session::host::HostNote;
 use crate::settings::ServerDef;
@@ -22,20 +25,44 @@ pub(super) type GroupKey = (Arc<str>, ScopeKey);
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    pub(super) hosts: HashMap<HostId, Host>,
+    pub(super) listeners: HashMap<ListenerId, Listener>,
+    pub(super) last_stream: u64,
     pub(super) groups: HashMap<GroupKey, Group>,
 }
 
-/// A host connection that can be told something.
+/// Somebody who can be told something.
 #[derive(Debug)]
-pub(super) struct Host {
+pub(super) struct Listener {
     caller: Caller,
-    line: ActorRef<HostMsg>,
-    logs: Arc<Semaphore>,
+    line: Line,
     subs: Vec<Sub>,
 }
 
-/// One subscription of a host.
+/// How it is told.
+#[derive(Debug)]
+enum Line {
+    /// Message by message.
+    Host {
+        actor: ActorRef<HostMsg>,
+        logs: Arc<Semaphore>,
+        /// What it can be asked, where its handshake said so.
+        declared: Option<RawJson>,
+    },
+    /// It is told that there is something, and takes it.
+    Stream(Stream),
+}
+
+#[derive(Debug)]
+struct Stream {
+    actor: ActorRef<ListenMsg>,
+    /// Those that it asked for.
+    tasks: BTreeSet<String>,
+    news: News,
+    /// It has been told to look, and has not looked yet.
+    told: bool,
+}
+
+/// One subscription of a listener.
 #[derive(Debug)]
 struct Sub {
     group: GroupKey,
@@ -59,6 +86,8 @@ pub(super) struct Watcher {
     pub(super) actor: ActorRef<InstanceMsg>,
     /// It has been told to look, and has not looked yet.
     pub(super) told: bool,
+    /// Roots of a host that it serves have changed since it looked.
+    pub(super) roots_changed: bool,
 }
 
 /// One resource.
@@ -68,25 +97,71 @@ struct Watch {
     agreed: bool,
     /// One before it did: what happened in between is not known.
     lapsed: bool,
-    hosts: BTreeSet<HostId>,
-    waiting: Vec<(HostId, String, oneshot::Sender<Said>)>,
+    hosts: BTreeSet<ListenerId>,
+    waiting: Vec<(ListenerId, String, oneshot::Sender<Said>)>,
 }
 
-impl Host {
-    pub(super) fn new(caller: Caller, line: ActorRef<HostMsg>, log_queue: usize) -> Self {
-        Self { caller, line, logs: Arc::new(Semaphore::new(log_queue)), subs: Vec::new() }
+impl Listener {
+    pub(super) fn host(caller: Caller, actor: ActorRef<HostMsg>, log_queue: usize) -> Self {
+        let line = Line::Host { actor, logs: Arc::new(Semaphore::new(log_queue)), declared: None };
+        Self { caller, line, subs: Vec::new() }
     }
 
-    /// What it subscribed to, as it knows it.
-    pub(super) fn shown(&self) -> Vec<String> {
-        self.subs.iter().map(|sub| sub.shown.clone()).collect()
+    pub(super) fn stream(
+        caller: Caller,
+        actor: ActorRef<ListenMsg>,
+        tasks: BTreeSet<String>,
+    ) -> Self {
+        let stream = Stream { actor, tasks, news: News::default(), told: false };
+        Self { caller, line: Line::Stream(stream), subs: Vec::new() }
     }
 
-    /// Unless as many wait as may.
-    fn tell(&self, note: HostNote, waiting: &Arc<Semaphore>) {
-        if let Ok(credit) = Arc::clone(waiting).try_acquire_owned() {
-            // One that has just left needs no telling.
-            let _ = self.line.cast(HostMsg::Note { note, credit });
+    fn as_stream(&mut self) -> Option<&mut Stream> {
+        match &mut self.line {
+            Line::Stream(stream) => Some(stream),
+            Line::Host { .. } => None,
+        }
+    }
+
+    /// A resource of a group has changed.
+    fn updated(&mut self, key: &GroupKey, watched: &str) {
+        for sub in self.subs.iter().filter(|sub| sub.group == *key && sub.uri == watched) {
+            match &mut self.line {
+                Line::Host { actor, .. } => {
+                    tell(actor, HostNote::ResourceUpdated { uri: sub.shown.clone() }, &sub.news);
+                }
+                Line::Stream(stream) => {
+                    stream.news.uris.insert(sub.shown.clone());
+                    stream.wake();
+                }
+            }
+        }
+    }
+}
+
+/// Unless as many wait as may.
+fn tell(host: &ActorRef<HostMsg>, note: HostNote, waiting: &Arc<Semaphore>) {
+    if let Ok(credit) = Arc::clone(waiting).try_acquire_owned() {
+        // One that has just left needs no telling.
+        let _ = host.cast(HostMsg::Note { note, credit });
+    }
+}
+
+impl Stream {
+    fn wake(&mut self) {
+        if !std::mem::replace(&mut self.told, true) {
+            // One that has just ended needs no telling.
+            let _ = self.actor.cast(ListenMsg::NewsCame);
+        }
+    }
+}
+
+impl Watcher {
+    /// One word to look waits at a time.
+    fn look(&mut self) {
+        if !std::mem::replace(&mut self.told, true) {
+            // One that has just ended tells by its place in the list.
+            let _ = self.actor.cast(InstanceMsg::Watch);
         }
     }
 }
@@ -112,11 +187,8 @@ impl Group {
 
     /// Something else is wanted.
     fn changed(&mut self) {
-        if let Some(first) = self.watchers.first_mut()
-            && !std::mem::replace(&mut first.told, true)
-        {
-            // One that has just ended tells by its place in the list.
-            let _ = first.actor.cast(InstanceMsg::Watch);
+        if let Some(first) = self.watchers.first_mut() {
+            first.look();
         }
     }
 
@@ -136,13 +208,13 @@ impl Group {
 impl Table {
     pub(super) fn subscribe(
         &mut self,
-        id: HostId,
+        id: ListenerId,
         key: GroupKey,
         uri: &str,
         shown: &str,
         most: usize,
     ) -> Result<oneshot::Receiver<Said>, NotSubscribed> {
-        let host = self.hosts.get_mut(&id).ok_or(NotSubscribed::Nowhere)?;
+        let host = self.listeners.get_mut(&id).ok_or(NotSubscribed::Nowhere)?;
         let is_same = |sub: &Sub| sub.group == key && sub.uri == uri && sub.shown == shown;
         if !host.subs.iter().any(is_same) {
             if host.subs.len() >= most {
@@ -168,8 +240,18 @@ impl Table {
         Ok(said)
     }
 
-    pub(super) fn unsubscribe(&mut self, id: HostId, shown: &str) {
-        let Some(host) = self.hosts.get_mut(&id) else { return };
+    /// A listener goes, and with it what it subscribed to.
+    pub(super) fn left(&mut self, id: ListenerId) {
+        let subs = self.listeners.get(&id).map(|listener| &listener.subs);
+        let shown = subs.into_iter().flatten().map(|sub| sub.shown.clone());
+        for shown in shown.collect::<Vec<_>>() {
+            self.unsubscribe(id, &shown);
+        }
+        self.listeners.remove(&id);
+    }
+
+    pub(super) fn unsubscribe(&mut self, id: ListenerId, shown: &str) {
+        let Some(host) = self.listeners.get_mut(&id) else { return };
         let mut gone = Vec::new();
         host.subs.retain(|sub| {
             let goes = sub.shown == shown;
@@ -212,23 +294,100 @@ impl Table {
         }
     }
 
-    pub(super) fn updated(&self, key: &GroupKey, uri: &str) {
+    pub(super) fn updated(&mut self, key: &GroupKey, uri: &str) {
         let Some(group) = self.groups.get(key) else { return };
         let Some(watched) = group.watched_by(uri) else { return };
-        let hosts = group.watches.get(watched).into_iter().flat_map(|watch| &watch.hosts);
-        for host in hosts.filter_map(|id| self.hosts.get(id)) {
-            for sub in host.subs.iter().filter(|sub| sub.group == *key && sub.uri == *watched) {
-                host.tell(HostNote::ResourceUpdated { uri: sub.shown.clone() }, &sub.news);
+        for id in group.watches.get(watched).into_iter().flat_map(|watch| &watch.hosts) {
+            if let Some(listener) = self.listeners.get_mut(id) {
+                listener.updated(key, watched);
             }
         }
     }
 
+    pub(super) fn lists_changed(&mut self, view: &Views) {
+        for stream in self.listeners.values_mut().filter_map(Listener::as_stream) {
+            stream.news.view = Some(view.clone());
+            stream.wake();
+        }
+    }
+
+    pub(super) fn task_changed(&mut self, task: &str, params: &RawJson) {
+        for stream in self.listeners.values_mut().filter_map(Listener::as_stream) {
+            if stream.tasks.contains(task) {
+                // The last one says everything.
+                stream.news.tasks.insert(task.to_owned(), params.clone());
+                stream.wake();
+            }
+        }
+    }
+
+    pub(super) fn take_news(&mut self, id: ListenerId) -> News {
+        let listener = self.listeners.get_mut(&id);
+        let Some(stream) = listener.and_then(Listener::as_stream) else { return News::default() };
+        stream.told = false;
+        std::mem::take(&mut stream.news)
+    }
+
+    pub(super) fn any_stream(&self) -> Option<Caller> {
+        let streams = self.listeners.iter().filter(|(id, _)| matches!(id, ListenerId::Stream(_)));
+        let (_, oldest) = streams.min_by_key(|(id, _)| **id)?;
+        Some(oldest.caller.clone())
+    }
+
     /// H-42: to hosts that would be served by the same instance, and to nobody else.
     pub(super) fn logged(&self, def: &ServerDef, scope: &ScopeKey, message: &LogMessage) {
-        for host in self.hosts.values() {
-            if ScopeKey::of(def.scope, &host.caller, || 0) == *scope {
+        for listener in self.listeners.values() {
+            let Line::Host { actor, logs, .. } = &listener.line else { continue };
+            if ScopeKey::of(def.scope, &listener.caller, || 0) == *scope {
                 let LogMessage { level, params } = message.clone();
-                host.tell(HostNote::Log { level, params, about: None }, &host.logs);
+                tell(actor, HostNote::Log { level, params, about: None }, logs);
+            }
+        }
+    }
+
+    /// U-36: what every host with a handshake that is served in this scope can be asked.
+    pub(super) fn declared(&self, def: &ServerDef, scope: &ScopeKey) -> Object {
+        let here = |it: &&Listener| ScopeKey::of(def.scope, &it.caller, || 0) == *scope;
+        let declared = |it: &'_ Listener| match &it.line {
+            Line::Host { declared, .. } => declared.clone(),
+            Line::Stream(_) => None,
+        };
+        let all: Vec<RawJson> = self.listeners.values().filter(here).filter_map(declared).collect();
+        questions::declared_by_all(&all)
+    }
+
+    pub(super) fn host_opened(&mut self, host: HostId, said: Option<RawJson>) {
+        let listener = self.listeners.get_mut(&ListenerId::Host(host));
+        if let Some(Listener { line: Line::Host { declared, .. }, .. }) = listener {
+            *declared = said;
+        }
+    }
+
+    pub(super) fn roots_changed(&mut self, host: HostId) {
+        let Some(host) = self.listeners.get(&ListenerId::Host(host)) else { return };
+        let Caller { host: id, project, .. } = &host.caller;
+        for ((_, scope), group) in &mut self.groups {
+            let serves = match scope {
+                ScopeKey::Global => true,
+                ScopeKey::Project(folder) => project.as_ref() == Some(folder),
+                ScopeKey::NoProject => project.is_none(),
+                ScopeKey::Session(session) => *id == Some(*session),
+                ScopeKey::Call(_) => false,
+            };
+            if serves {
+                for watcher in &mut group.watchers {
+                    watcher.roots_changed = true;
+                    watcher.look();
+                }
+            }
+        }
+    }
+
+    pub(super) fn completed(&self, def: &ServerDef, scope: &ScopeKey, id: &RawJson) {
+        for listener in self.listeners.values() {
+            let Line::Host { actor, logs, declared: Some(_) } = &listener.line else { continue };
+            if ScopeKey::of(def.scope, &listener.caller, || 0) == *scope {
+                tell(actor, HostNote::Completed { id: id.clone() }, logs);
             }
         }
     }
@@ -242,11 +401,12 @@ impl Table {
         params: Option<&RawJson>,
     ) {
         let server: Arc<str> = def.key.as_str().into();
-        for host in self.hosts.values() {
-            if ScopeKey::of(def.scope, &host.caller, || 0) == *scope {
+        for listener in self.listeners.values() {
+            let Line::Host { actor, logs, .. } = &listener.line else { continue };
+            if ScopeKey::of(def.scope, &listener.caller, || 0) == *scope {
                 let (method, params) = (method.clone(), params.cloned());
                 let note = HostNote::Foreign { server: Arc::clone(&server), method, params };
-                host.tell(note, &host.logs);
+                tell(actor, note, logs);
             }
         }
     }
@@ -260,7 +420,7 @@ impl Table {
             }
             !same
         });
-        for (id, host) in &mut self.hosts {
+        for (id, host) in &mut self.listeners {
             for sub in host.subs.iter_mut().filter(|sub| *sub.group.0 == *def.key) {
                 // In call scope nothing lives long enough to tell: it stays where nobody comes.
                 let Some(key) = group_key(def, &host.caller) else { continue };
@@ -282,7 +442,7 @@ impl Table {
             self.groups.iter().filter(|(key, group)| *key.0 == *def.key && group.is_watched());
         let any = |(_, group): (_, &Group)| {
             let id = group.watches.values().find_map(|watch| watch.hosts.first())?;
-            self.hosts.get(id).map(|host| host.caller.clone())
+            self.listeners.get(id).map(|host| host.caller.clone())
         };
         groups.filter_map(any).collect()
     }

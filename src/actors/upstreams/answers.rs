@@ -1,6 +1,7 @@
 //! Whom a request's upstream may ask, and how.
 
 use crate::actors::host::line::HostLine;
+use crate::actors::tasks::Handover;
 use crate::protocol::jsonrpc::RawJson;
 
 /// Who answers what an upstream asks while it works on a request.
@@ -20,14 +21,27 @@ pub enum Answers {
         /// What it declared at its handshake that can answer questions, in newest shape.
         declared: RawJson,
     },
+    /// Of a call that may become a task: whom its [`Handover::before`] says, and once it is a task
+    /// whoever follows that, by [`Handover::put`]. [`Answers::present`] says which.
+    Task(Handover),
 }
 
 impl Answers {
+    /// Whom the upstream may ask at this moment: [`Answers::Task`] only where the call is a task by now.
+    /// To be asked anew for each question.
+    pub fn present(&self) -> &Self {
+        match self {
+            Self::Task(handover) if !handover.is_task() => handover.before(),
+            other => other,
+        }
+    }
+
     /// The host's declaration, in newest shape, as far as it is of use to an upstream.
-    pub const fn declared(&self) -> Option<&RawJson> {
+    pub fn declared(&self) -> Option<&RawJson> {
         match self {
             Self::Nobody => None,
             Self::Inline { declared } | Self::Line { declared, .. } => Some(declared),
+            Self::Task(handover) => handover.before().declared(),
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use super::{Caller, Reason, Refused, Shared};
 use crate::actors::pool::caller;
-use crate::actors::subs::{NotSubscribed, Said, Subs};
-use crate::actors::upstreams::HostId;
+use crate::actors::subs::{ListenerId, NotSubscribed, Said, Subs};
 use crate::protocol::session::Limit;
 
 /// See [`super::UpstreamsHandle::subscribe`].
 pub(super) async fn subscribe(
     shared: &Shared,
+    listener: Option<ListenerId>,
     caller: &Caller,
     key: &str,
     uri: &str,
@@ -19,9 +19,9 @@ pub(super) async fn subscribe(
     let subs = &shared.shop.subs;
     let most = settings.host.max_subscriptions;
     // Before the server is started, so that it is asked as soon as it is open.
-    let said = subs.subscribe(&server.def, caller, uri, shown, most);
+    let said = subs.subscribe(&server.def, listener, caller, uri, shown, most);
     let said = said.map_err(|why| refused(key, why))?;
-    let mut back = TakenBack { subs, host: caller.host, shown };
+    let mut back = TakenBack { subs, listener, shown };
     let limit = settings.call.idle;
     let waiting = async {
         let _awake = caller::wake(shared, &server, caller).await?;
@@ -37,7 +37,7 @@ pub(super) async fn subscribe(
         );
         Refused { reason: Reason::Timeout, text, limit: Some(limit) }
     })??;
-    back.host = None;
+    back.listener = None;
     Ok(said)
 }
 
@@ -62,14 +62,14 @@ fn refused(key: &str, why: NotSubscribed) -> Refused {
 /// A subscription that nobody waits for any more is taken back.
 struct TakenBack<'a> {
     subs: &'a Subs,
-    host: Option<HostId>,
+    listener: Option<ListenerId>,
     shown: &'a str,
 }
 
 impl Drop for TakenBack<'_> {
     fn drop(&mut self) {
-        if let Some(host) = self.host {
-            self.subs.unsubscribe(host, self.shown);
+        if let Some(listener) = self.listener {
+            self.subs.unsubscribe(listener, self.shown);
         }
     }
 }

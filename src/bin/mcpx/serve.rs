@@ -21,6 +21,7 @@ use mcpx::settings::places::Places;
 use mcpx::settings::typed::{LinkSettings, ShimSettings};
 use mcpx::transport::Link;
 use mcpx::transport::autostart::{Autostart, StartFailed};
+use mcpx::transport::clock;
 use mcpx::transport::http::control_call::{CallFailed, attach};
 use mcpx::transport::link::LinkLimits;
 use mcpx::transport::process;
@@ -96,6 +97,7 @@ fn relay(handover: &Handover) -> Outcome {
             write_queue_bytes: link.write_queue_bytes,
         },
         project: project.clone(),
+        session: clock::random_name(),
     });
     commands::runtime()?.block_on(Box::pin(serve(shim, dialer)))
 }
@@ -141,12 +143,15 @@ struct Dialer {
     limit: Duration,
     link: LinkLimits,
     project: Option<String>,
+    /// By which every daemon knows this host for the same.
+    session: String,
 }
 
 impl Dialer {
     /// Attaches, where wanted after starting a daemon.
     async fn dial(self: Arc<Self>, wanted: Wanted) -> Result<Link, DialFailed> {
-        let attach = Attach { project: self.project.clone(), view: wanted.view };
+        let (project, session) = (self.project.clone(), Some(self.session.clone()));
+        let attach = Attach { project, view: wanted.view, session };
         match self.attach(&attach).await {
             Err(CallFailed::NoDaemon(_)) if wanted.start && self.may_start => {
                 self.autostart.ensure().await.map_err(|failed| start_failed(&failed))?;

@@ -1,10 +1,14 @@
 //! Error codes of one era in the words of the other (H-30, R-03).
 
+use super::questions::as_text;
 use crate::protocol::jsonrpc::{Code, RESERVED_CODES, RpcError, URL_ELICITATION_REQUIRED};
 use crate::protocol::revision::Revision;
 
 /// See [`super::downgrade_error`].
 pub(super) fn downgrade(revision: Revision, error: &RpcError) -> RpcError {
+    if error.code == URL_ELICITATION_REQUIRED && revision != Revision::V2025_11_25 {
+        return as_text(error);
+    }
     let mut error = error.clone();
     let code = Code::from_number(error.code);
     if revision.is_modern() {
@@ -23,8 +27,7 @@ pub(super) fn downgrade(revision: Revision, error: &RpcError) -> RpcError {
         code,
         Some(Code::HeaderMismatch | Code::MissingCapability | Code::UnsupportedRevision)
     );
-    let foreign = error.code == URL_ELICITATION_REQUIRED && revision != Revision::V2025_11_25;
-    if modern_only || foreign {
+    if modern_only {
         error.code = Code::InternalError.number();
     }
     error

@@ -52,12 +52,29 @@ pub(super) enum Shape {
     CompleteParams,
     /// Parameters of `notifications/progress`.
     ProgressParams,
+    /// Parameters of `elicitation/create`.
+    ElicitParams,
+    /// The form in them.
+    RequestedSchema,
+    /// What is said to them.
+    ElicitReply,
+    /// Parameters of `sampling/createMessage`.
+    SamplingParams,
+    /// A message in them.
+    SamplingMessage,
+    /// Parameters of `roots/list`.
+    RootsParams,
+    /// What is said to them.
+    RootsReply,
+    /// One root.
+    Root,
 }
 
 use Shape::{
-    Annotations, Block, CallParams, ClientCapabilities, CompleteParams, Contents,
-    ElicitationCapability, Embedded, Implementation, InputParams, Link, ProgressParams, Prompt,
-    PromptArgument, Resource, ResourceTemplate, RootsCapability, SamplingCapability,
+    Annotations, Block, CallParams, ClientCapabilities, CompleteParams, Contents, ElicitParams,
+    ElicitReply, ElicitationCapability, Embedded, Implementation, InputParams, Link,
+    ProgressParams, Prompt, PromptArgument, RequestedSchema, Resource, ResourceTemplate, Root,
+    RootsCapability, RootsReply, SamplingCapability, SamplingMessage, SamplingParams,
     ServerCapabilities, Tool,
 };
 
@@ -108,6 +125,19 @@ const FIELDS: &[Field] = &[
     Field(InputParams, "requestState", R2607, R2607),
     Field(CompleteParams, "context", R2506, R2607),
     Field(ProgressParams, "message", R2503, R2607),
+    Field(ElicitParams, "mode", R2511, R2607),
+    Field(ElicitParams, "elicitationId", R2511, R2511),
+    Field(ElicitParams, "task", R2511, R2511),
+    Field(ElicitParams, "_meta", R2506, R2511),
+    Field(RequestedSchema, "$schema", R2511, R2607),
+    Field(ElicitReply, "_meta", R2506, R2511),
+    Field(SamplingParams, "tools", R2511, R2607),
+    Field(SamplingParams, "toolChoice", R2511, R2607),
+    Field(SamplingParams, "task", R2511, R2511),
+    Field(SamplingParams, "_meta", R2411, R2511),
+    Field(SamplingMessage, "_meta", R2511, R2607),
+    Field(RootsReply, "_meta", R2411, R2511),
+    Field(Root, "_meta", R2506, R2607),
 ];
 
 /// Outer object, member, the objects in it, and whether there is a list of them.
@@ -124,6 +154,9 @@ const PARTS: &[Part] = &[
     Part(ClientCapabilities, "elicitation", ElicitationCapability, false),
     Part(ClientCapabilities, "sampling", SamplingCapability, false),
     Part(ClientCapabilities, "roots", RootsCapability, false),
+    Part(ElicitParams, "requestedSchema", RequestedSchema, false),
+    Part(SamplingParams, "messages", SamplingMessage, true),
+    Part(RootsReply, "roots", Root, true),
 ];
 
 /// Members of `shape` that `revision` lacks and another has.

@@ -18,6 +18,8 @@ pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// Which listen stream a modern notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// Our own: a shim opens a listen stream once more, which broke with the daemon before.
+pub const AGAIN: &str = "dev.mcpx/again";
 
 /// The keys by which a request shows that it is a modern one (H-13).
 pub(super) const ENVELOPE: [&str; 4] =

@@ -6,6 +6,7 @@ use super::content;
 use super::fields::{Shape, foreign_names, spell, spell_each};
 use super::keys::{AUDIO, ICONS, LAST_MODIFIED, META, OUTPUT_SCHEMA, RESOURCE_LINK, SERVER_INFO};
 use super::methods::is_cacheable;
+use super::questions;
 use super::tasks;
 use crate::protocol::jsonrpc::skim::{has_escaped_ascii, has_member};
 use crate::protocol::jsonrpc::{Object, RawJson};
@@ -113,7 +114,7 @@ fn own_may_change(revision: Revision, body: Body, hints: bool, text: &[u8]) -> b
         // A newest-shape result that came from a modern upstream has one (`lift` sees to it), so
         // that for a legacy host where there is none there is no identity to take out, either.
         b"resultType" => true,
-        b"_meta" => modern,
+        b"_meta" | b"inputRequests" => modern,
         b"ttlMs" | b"cacheScope" => hints && !modern,
         b"structuredContent" if body == Body::Call && !modern => {
             revision < Revision::V2025_06_18 || value.first() != Some(&b'{')
@@ -254,6 +255,10 @@ fn stamp(object: &mut Object, hints: bool, own_info: &RawJson) {
         object.set("resultType", RawJson::write("complete"));
         "complete".to_owned()
     });
+    // Of an `input_required` result and of a task that waits for answers.
+    if let Some(requests) = object.get("inputRequests").and_then(questions::entries) {
+        object.set("inputRequests", requests);
+    }
     if hints && kind == "complete" {
         object.set_default("ttlMs", RawJson::write(&0));
         object.set_default("cacheScope", RawJson::write("private"));

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::questions::{Kind, Question};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 
 /// mcpx, and not an upstream, answers; `reason` is the word for programs (product.md 7).
@@ -27,6 +28,36 @@ pub fn ambiguous(addresses: &[String], text: impl Into<String>) -> RpcError {
     RpcError::new(Code::InvalidParams, text).with_data(data)
 }
 
+/// A modern host's request cannot go on without answers to these questions, which the host has not
+/// declared that it can give (2026-07-28 base page, "Per-request protocol fields").
+pub fn missing_capability(what: &str, questions: &[Question]) -> RpcError {
+    let asks = |kind| questions.iter().any(|question| question.kind() == kind);
+    let mut required = serde_json::Map::new();
+    let modes = [("form", Kind::Form), ("url", Kind::Url)].into_iter();
+    let modes: serde_json::Map<_, _> = modes
+        .filter(|(_, kind)| asks(*kind))
+        .map(|(mode, _)| (mode.to_owned(), json!({})))
+        .collect();
+    if !modes.is_empty() {
+        required.insert("elicitation".to_owned(), modes.into());
+    }
+    if asks(Kind::Sampling) {
+        let tools = questions.iter().any(Question::wants_tools);
+        let capability = if tools { json!({ "tools": {} }) } else { json!({}) };
+        required.insert("sampling".to_owned(), capability);
+    }
+    if asks(Kind::Roots) {
+        required.insert("roots".to_owned(), json!({}));
+    }
+    let names = required.keys().cloned().collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "{what} asks a question before it goes on, and the host has not declared that it can \
+         answer: {names}"
+    );
+    let data = RawJson::write(&json!({ "requiredCapabilities": required }));
+    RpcError::new(Code::MissingCapability, text).with_data(data)
+}
+
 /// A result of `completion/complete` that suggests nothing.
 pub fn no_completion() -> RawJson {
     RawJson::write(&json!({ "completion": { "values": [] } }))
@@ -45,5 +76,33 @@ mod tests {
         let two = ["a:1".to_owned(), "b:1".to_owned()];
         assert_eq!(data(ambiguous(&two, "x")).1, r#"{"candidates":["a:1","b:1"]}"#);
         assert_eq!(no_completion().as_str(), r#"{"completion":{"values":[]}}"#);
+    }
+
+    /// 2026-07-28 base page: the error lists what is missing as a host would declare it.
+    #[test]
+    fn e04_missing_capabilities_are_listed() {
+        let ask = |method: &str, params: &str| {
+            Question::new(method, Some(RawJson::parse(params.to_owned().into()).unwrap())).unwrap()
+        };
+        let (form, url) =
+            (ask("elicitation/create", "{}"), ask("elicitation/create", r#"{"mode":"url"}"#));
+        let tools = ask("sampling/createMessage", r#"{"tools":[]}"#);
+        let missing = |questions: &[Question]| {
+            let error = missing_capability("tool `t`", questions);
+            assert_eq!((error.code, error.http_status()), (-32021, 400));
+            error.data.unwrap().as_str().to_owned()
+        };
+        assert_eq!(
+            missing(std::slice::from_ref(&form)),
+            r#"{"requiredCapabilities":{"elicitation":{"form":{}}}}"#
+        );
+        assert_eq!(
+            missing(&[url, form, tools, ask("roots/list", "{}")]),
+            r#"{"requiredCapabilities":{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{"tools":{}}}}"#
+        );
+        assert_eq!(
+            missing(&[ask("sampling/createMessage", "{}")]),
+            r#"{"requiredCapabilities":{"sampling":{}}}"#
+        );
     }
 }

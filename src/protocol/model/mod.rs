@@ -2,6 +2,7 @@
 
 pub mod answers;
 pub mod extensions;
+pub mod forms;
 pub mod implementation;
 pub mod links;
 pub mod logging;

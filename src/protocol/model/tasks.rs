@@ -1,5 +1,7 @@
 //! Tasks in newest shape: the extension `io.modelcontextprotocol/tasks` of 2026-07-28 (SEP-2663).
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::protocol::jsonrpc::skim::has_member;
@@ -120,6 +122,15 @@ pub(crate) fn millis(raw: &RawJson) -> Option<u64> {
         let whole = value as u64;
         Some(whole)
     })
+}
+
+/// That a call is asked for as a task (2025-11-25, "Creating Tasks"), and how long it is to be kept
+/// where that is said. Large arguments are not walked through for it.
+#[expect(clippy::option_option, reason = "asked for, and said how long")]
+pub fn asked_ttl(params: &RawJson) -> Option<Option<Duration>> {
+    memchr::memmem::find(params.as_bytes(), b"\"task\"")?;
+    let task = params.member("task").filter(RawJson::is_object)?;
+    Some(task.member("ttl").as_ref().and_then(millis).map(Duration::from_millis))
 }
 
 /// Whether a result is a task and no outcome yet.

@@ -7,6 +7,7 @@
 
 mod batch;
 mod inbound;
+mod listen;
 mod notes;
 mod progress;
 mod questions;
@@ -18,10 +19,13 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use self::batch::{BatchKey, Batches};
+use self::listen::Listening;
+pub use self::listen::{ListenNote, ListenWant, too_many};
 pub use self::notes::HostNote;
 pub use self::progress::ProgressPace;
 use self::progress::{Passage, Throttle};
-use self::questions::Asked;
+pub use self::questions::Answered;
+use self::questions::{Asked, Urls};
 use super::{CallKey, HostRequest, LogLevel, Outcome, Peer};
 use crate::protocol::Notice;
 use crate::protocol::edge;
@@ -29,7 +33,6 @@ use crate::protocol::jsonrpc::{
     Code, Id, Incoming, Method, Notification, RawJson, Response, RpcError, parse_noting,
     salvage_cut_id,
 };
-use crate::protocol::model::questions::Reply;
 use crate::protocol::revision::Revision;
 
 /// What mcpx says of itself to hosts, and the limits of a host session.
@@ -43,6 +46,8 @@ pub struct HostConfig {
     pub instructions: String,
     /// Requests of one host in flight at most; one more is refused as `busy` (`host.max_in_flight`).
     pub max_in_flight: usize,
+    /// Listen streams that one host may have open (`listen.max_per_host`).
+    pub max_listens: usize,
     /// How fast progress of one call may go to this host; where it must wait, the last one wins
     /// (F37).
     pub progress_pace: ProgressPace,
@@ -51,6 +56,8 @@ pub struct HostConfig {
     /// The transport is stdio or the shim: batches before the handshake count as 2025-03-26, a
     /// caller that declared nothing as 2024-11-05 (H-26, H-27).
     pub over_stdio: bool,
+    /// Urls that a host was sent to and may be told of when it is done there (`elicit.max_open`).
+    pub max_open_questions: usize,
 }
 
 /// One HTTP request that carries messages of a host: what it asks for is answered on its own stream,
@@ -85,7 +92,11 @@ pub enum HostOutput {
 pub enum HostEvent {
     /// A request; answer it with [`HostSession::finish`].
     Request(HostRequest),
-    /// The host no longer wants this request's answer; `finish` for it is ignored from now on (F36).
+    /// A stream of `subscriptions/listen`; to be agreed to ([`HostSession::agree`]) or refused
+    /// ([`HostSession::refuse_listen`]).
+    Listen(ListenWant),
+    /// The host no longer wants this request's answer, or this stream; what is said for it is ignored
+    /// from now on (F36).
     Cancelled {
         /// Which one.
         key: CallKey,
@@ -97,14 +108,11 @@ pub enum HostEvent {
         label: String,
         /// The revision spoken, as text, for status pages and logs.
         revision: String,
+        /// What a legacy host can be asked; none where each request says so for itself.
+        declared: Option<RawJson>,
     },
     /// The reply to a question of [`HostSession::ask`].
-    Answered {
-        /// Which one.
-        ask: Id,
-        /// What the host said, in newest shape.
-        reply: Reply,
-    },
+    Answered(Answered),
     /// A notification that no revision knows.
     Foreign {
         /// Its method.
@@ -143,9 +151,17 @@ pub struct HostSession {
     stage: Stage,
     last_key: u64,
     calls: HashMap<CallKey, Open>,
+    /// Streams, which are no requests in flight.
+    listens: HashMap<CallKey, Listening>,
+    /// The requests and streams that are open.
     keys: HashMap<Id, CallKey>,
     /// Questions to the host that have no reply yet; few.
     asked: Vec<Asked>,
+    urls: Urls,
+    /// No answer of the host can come any more.
+    mute: bool,
+    /// POSTs on which the host hears nothing but the answer, in order; mostly none.
+    deaf: Vec<PostId>,
     batches: Batches,
     /// POSTs that are not answered yet, with how many of their requests are open.
     posts: HashMap<PostId, usize>,
@@ -170,6 +186,8 @@ enum Stage {
 #[derive(Debug)]
 struct Handshake {
     peer: Arc<Peer>,
+    /// What it declared that can answer questions, in newest shape.
+    answers: RawJson,
     /// `notifications/initialized` came after it.
     initialized: bool,
 }
@@ -206,8 +224,12 @@ impl HostSession {
             stage: Stage::Unknown,
             last_key: 0,
             calls: HashMap::new(),
+            listens: HashMap::new(),
             keys: HashMap::new(),
             asked: Vec::new(),
+            urls: Urls::default(),
+            mute: false,
+            deaf: Vec::new(),
             batches: Batches::default(),
             posts: HashMap::new(),
             outputs: VecDeque::new(),
@@ -234,8 +256,12 @@ impl HostSession {
     }
 
     /// The host said something in a POST: the body of an HTTP request is read by whoever finds out
-    /// which session it is for. A [`HostOutput::PostDone`] follows sooner or later.
-    pub fn handle_post(&mut self, _now: Instant, post: PostId, incoming: Incoming) {
+    /// which session it is for. `hears` where it takes what is said before its answer, questions
+    /// among it. A [`HostOutput::PostDone`] follows sooner or later.
+    pub fn handle_post(&mut self, _now: Instant, post: PostId, incoming: Incoming, hears: bool) {
+        if !hears {
+            self.deafen(post);
+        }
         // Held open while its messages are taken.
         self.posts.insert(post, 1);
         if self.stage != Stage::Closed {
@@ -283,18 +309,21 @@ impl HostSession {
         self.outputs.push_back(HostOutput::Notice(Notice::host(text)));
     }
 
-    /// The link ended: every open request is reported as cancelled.
+    /// The link ended: every open request and stream is reported as cancelled.
     pub fn handle_closed(&mut self, _now: Instant) {
         self.stage = Stage::Closed;
         self.keys.clear();
         self.batches.clear();
         self.held = 0;
         self.unask_everything();
-        let mut keys: Vec<CallKey> = self.calls.drain().map(|(key, _)| key).collect();
+        let calls = self.calls.drain().map(|(key, _)| key);
+        let mut keys: Vec<CallKey> =
+            calls.chain(self.listens.drain().map(|(key, _)| key)).collect();
         keys.sort_unstable();
         for key in keys {
             self.outputs.push_back(HostOutput::Event(HostEvent::Cancelled { key }));
         }
+        self.deaf.clear();
         let mut posts: Vec<PostId> = self.posts.drain().map(|(post, _)| post).collect();
         posts.sort_unstable();
         self.outputs.extend(posts.into_iter().map(HostOutput::PostDone));
@@ -327,6 +356,7 @@ impl HostSession {
             }
         }
         let outcome = self.spell(open.revision, &open.method, outcome);
+        let outcome = outcome.map_err(|error| self.about_urls(error));
         self.answer(open.to, open.id, outcome);
         self.release(open.to.post);
     }
@@ -443,6 +473,7 @@ impl HostSession {
         *open -= 1;
         if *open == 0 {
             self.posts.remove(&post);
+            self.undeafen(post);
             self.outputs.push_back(HostOutput::PostDone(post));
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::protocol::edge::keys::SUBSCRIPTION_ID;
 use crate::protocol::jsonrpc::{Object, RawJson};
+use crate::protocol::session::upstream::ListKind;
 
 /// The `notifications` member of a request or of its acknowledgement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,6 +68,30 @@ impl ListenFilter {
         *self == Self::default()
     }
 
+    /// Whether changes of this list are asked for; that of resources stands for their templates, too.
+    pub const fn has(&self, kind: ListKind) -> bool {
+        match kind {
+            ListKind::Tools => self.tools,
+            ListKind::Resources | ListKind::Templates => self.resources,
+            ListKind::Prompts => self.prompts,
+        }
+    }
+
+    /// What is in this one and in `asked`.
+    #[must_use]
+    pub fn within(self, asked: &Self) -> Self {
+        let Self { tools, prompts, resources, mut uris, mut tasks } = self;
+        uris.retain(|uri| asked.uris.contains(uri));
+        tasks.retain(|task| asked.tasks.contains(task));
+        Self {
+            tools: tools && asked.tools,
+            prompts: prompts && asked.prompts,
+            resources: resources && asked.resources,
+            uris,
+            tasks,
+        }
+    }
+
     /// What is in this one and not in `agreed`.
     #[must_use]
     pub fn without(&self, agreed: &Self) -> Self {
@@ -114,6 +139,9 @@ mod tests {
         let declined = r#"{"promptsListChanged":true,"resourceSubscriptions":["a:b"]}"#;
         assert_eq!(asked.without(&agreed).write().as_str(), declined);
         assert!(agreed.without(&asked).is_empty());
+        assert_eq!(agreed.clone().within(&asked), agreed);
+        assert_eq!(asked.clone().within(&agreed), agreed);
+        assert!(asked.within(&ListenFilter::default()).is_empty());
     }
 
     #[test]

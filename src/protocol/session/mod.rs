@@ -23,8 +23,9 @@ pub mod upstream;
 use std::time::Duration;
 
 pub use super::edge::LogLevel;
+use super::edge::questions::lift_capabilities;
 use super::jsonrpc::{Method, RawJson, RpcError};
-use super::model::questions;
+use super::model::{questions, tasks};
 use super::revision::Revision;
 
 /// A request of one host session, from its event to its outcome.
@@ -49,10 +50,32 @@ impl Peer {
         self.info.as_ref()?.member_str("name")
     }
 
-    /// What it declared that can answer questions, for declaring it on to upstreams (U-35).
-    pub fn declared_on(&self) -> RawJson {
-        questions::declared_on(&self.capabilities)
+    /// In which form it takes tasks.
+    pub fn task_form(&self) -> TaskForm {
+        match self.revision.is_modern() {
+            false => TaskForm::Core,
+            true if tasks::declares(&self.capabilities) => TaskForm::Extension,
+            true => TaskForm::Without,
+        }
     }
+
+    /// What it declared that can answer questions, in newest shape, for declaring it on to upstreams
+    /// (U-35).
+    pub fn declared_on(&self) -> RawJson {
+        questions::declared_on(&lift_capabilities(self.revision, &self.capabilities))
+    }
+}
+
+/// In which form a peer takes tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskForm {
+    /// In none: a modern peer that has not declared the extension on this request.
+    Without,
+    /// Where it asks for one, as 2025-11-25 has them in its core; honoured from all of the legacy era
+    /// (T-01).
+    Core,
+    /// By the extension of 2026-07-28, declared on this request.
+    Extension,
 }
 
 /// A host's request in newest shape, handed up for an answer.

@@ -19,7 +19,7 @@ use super::{Answer, Closed, Limit, LogLevel, Outcome};
 use crate::protocol::edge;
 use crate::protocol::jsonrpc::{Id, Incoming, Message, Method, RawJson, parse_noting, scan};
 use crate::protocol::model::logging::LogMessage;
-use crate::protocol::model::questions::Question;
+use crate::protocol::model::questions::{Question, can_answer};
 use crate::protocol::revision::Revision;
 
 /// Where the news of one call go. Implemented by the actors' layer; must never block.
@@ -72,6 +72,12 @@ pub(super) struct Entry<S> {
     pub limits: CallLimits,
     pub wants_progress: bool,
     pub log: Option<LogWant>,
+    /// Whose call it is; none where it is all that there is of its host.
+    pub host: Option<u64>,
+    /// What that host can be asked, where it can be asked anything.
+    pub declared: Option<RawJson>,
+    /// Questions that its upstream waits with for an answer. Meanwhile its silence has no limit.
+    pub open: usize,
     /// It may be answered by a task.
     pub task: bool,
     pub started: Instant,
@@ -83,10 +89,28 @@ pub(super) struct Entry<S> {
 impl<S> Entry<S> {
     /// When it must be looked at, and which limit strikes then.
     fn due(&self) -> Option<(Instant, Struck)> {
-        let idle = after(self.last_activity, self.limits.idle).map(|at| (at, Struck::Idle));
+        let idle = after(self.last_activity, self.limits.idle).filter(|_| self.open == 0);
+        let idle = idle.map(|at| (at, Struck::Idle));
         let total = after(self.started, self.limits.total).map(|at| (at, Struck::Total));
         [idle, total].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
+}
+
+/// Whose a question is that does not say to which call it belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Nothing is in flight.
+    Nobodys,
+    /// All that is in flight belongs to one host: this call is the oldest that can answer, or the
+    /// oldest where none can.
+    Of {
+        /// The call.
+        call: u64,
+        /// Its host.
+        host: Option<u64>,
+    },
+    /// Calls of several hosts are in flight.
+    Unknown,
 }
 
 /// Which limit of a call struck.
@@ -314,6 +338,52 @@ impl<S: CallSink> Pending<S> {
         let mut sent = table.calls.iter().filter(|(_, entry)| entry.frame.is_some());
         let (id, _) = sent.next()?;
         sent.next().is_none().then_some(*id)
+    }
+
+    /// Whose `question` is, judged by what is on the wire (product.md 8): never guessed.
+    pub(super) fn whose(&self, question: &Question) -> Whose {
+        let table = self.lock();
+        let mut best: Option<(bool, Instant, u64, Option<u64>)> = None;
+        for (id, entry) in table.calls.iter().filter(|(_, entry)| entry.frame.is_some()) {
+            let cannot = !entry.declared.as_ref().is_some_and(|it| can_answer(it, question));
+            let this = (cannot, entry.started, *id, entry.host);
+            best = match best {
+                None => Some(this),
+                Some((.., host)) if host != entry.host || host.is_none() => return Whose::Unknown,
+                Some(best) => Some(best.min(this)),
+            };
+        }
+        best.map_or(Whose::Nobodys, |(_, _, call, host)| Whose::Of { call, host })
+    }
+
+    /// Puts a question to call `id`, whose silence has no limit from now on; whether there is one.
+    pub(super) fn ask(&self, id: u64, number: u64, question: &Question) -> bool {
+        let mut table = self.lock();
+        let Some(entry) = table.calls.get_mut(&id) else { return false };
+        entry.open += 1;
+        // Under the lock, so that no question can follow the outcome; a sink never blocks.
+        entry.sink.ask(number, question.clone());
+        true
+    }
+
+    /// A question of call `id` is answered, or `withdrawn` is its number: when the call has no other,
+    /// its silence begins to count anew, and how long it may last.
+    pub(super) fn settled_question(
+        &self,
+        now: Instant,
+        id: u64,
+        withdrawn: Option<u64>,
+    ) -> Option<Duration> {
+        let mut table = self.lock();
+        let entry = table.calls.get_mut(&id)?;
+        entry.open = entry.open.saturating_sub(1);
+        entry.last_activity = now;
+        if let Some(number) = withdrawn {
+            entry.sink.withdraw(number);
+        }
+        let idle = (entry.open == 0).then_some(entry.limits.idle);
+        table.last_activity = Some(now);
+        idle
     }
 
     /// Takes out the calls whose limit has struck, and says when to look again.

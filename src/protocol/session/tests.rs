@@ -91,6 +91,7 @@ impl Pair {
             remembered: None,
             info: info.clone(),
             capabilities: RawJson::empty_object(),
+            most_questions: 8,
             timings,
             http: None,
         };
@@ -99,8 +100,10 @@ impl Pair {
             capabilities: raw(r#"{"tools":{"listChanged":true}}"#),
             instructions: "be brief".into(),
             max_in_flight: 10,
+            max_listens: 2,
             progress_pace: ProgressPace::FREE,
             log_rate: 100,
+            max_open_questions: 4,
             over_stdio: true,
         };
         let mut pair = Self {
@@ -177,6 +180,7 @@ impl Pair {
             params,
             wants_progress,
             log: None,
+            host: None,
             declared: None,
             task: None,
             limits,

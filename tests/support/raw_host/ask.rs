@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::super::asking;
 use super::super::schema::MODERN;
 use super::{RawHost, modern_params};
 
@@ -26,11 +27,7 @@ impl RawHost {
     /// Only the `initialize` request and its answer, whatever that is.
     pub async fn initialize_only(&mut self, revision: &str) -> Value {
         let id = self.take_id();
-        let params = json!({
-            "protocolVersion": revision,
-            "capabilities": self.capabilities,
-            "clientInfo": { "name": "raw-host", "version": "1" },
-        });
+        let params = asking::opening("raw-host", revision, &self.capabilities);
         self.start(id, "initialize", params).await;
         let answer = self.expect_response(id).await;
         self.era = answer["result"]["protocolVersion"].as_str().map(str::to_owned);
@@ -51,12 +48,24 @@ impl RawHost {
         }
     }
 
+    /// Requests of mcpx's that come while something else is waited for are answered by this, and
+    /// so are the questions in `input_required` answers to [`Self::request`], which is then made again.
+    pub fn answer_with(&mut self, by: impl FnMut(&Value) -> Value + Send + 'static) {
+        self.answers.set(by);
+    }
+
     /// One request in the era that the host is in, and its whole answer.
     pub async fn request(&mut self, method: &str, params: Value) -> Value {
-        let id = self.take_id();
-        let params = self.dress(params);
-        self.start(id, method, params).await;
-        self.expect_response(id).await
+        let mut params = params;
+        loop {
+            let id = self.take_id();
+            self.start(id, method, self.dress(params.clone())).await;
+            let answer = self.expect_response(id).await;
+            match self.answers.retry(&params, &answer) {
+                Some(again) => params = again,
+                None => return answer,
+            }
+        }
     }
 
     /// One modern request (with `_meta` for 2026-07-28) and its whole answer.
@@ -69,7 +78,7 @@ impl RawHost {
 
     /// Calls a tool, returns the whole answer.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
+        self.request("tools/call", asking::call_params(tool, arguments, Value::Null)).await
     }
 
     /// The tools of all pages.
@@ -78,10 +87,10 @@ impl RawHost {
         let mut params = json!({});
         loop {
             let answer = self.request("tools/list", params).await;
-            let page = answer["result"]["tools"].as_array();
-            tools.extend(page.unwrap_or_else(|| panic!("no tools: {answer}")).iter().cloned());
-            let Some(cursor) = answer["result"]["nextCursor"].as_str() else { return tools };
-            params = json!({ "cursor": cursor });
+            match asking::take_page(&mut tools, &answer) {
+                Some(next) => params = next,
+                None => return tools,
+            }
         }
     }
 
@@ -89,19 +98,17 @@ impl RawHost {
     pub async fn expect_response(&mut self, id: impl Into<Value>) -> Value {
         let id = id.into();
         let what = format!("an answer to id {id}");
-        self.expect(&what, |message| message.get("method").is_none() && message["id"] == id).await
+        self.expect(&what, |message| asking::is_answer(message, &id)).await
     }
 
     /// A notification with this method.
     pub async fn expect_notification(&mut self, method: &str) -> Value {
-        self.expect(method, |message| message["method"] == method && message.get("id").is_none())
-            .await
+        self.expect(method, |message| asking::is_notification_of(message, method)).await
     }
 
     /// A request of mcpx's with this method.
     pub async fn expect_request(&mut self, method: &str) -> Value {
-        self.expect(method, |message| message["method"] == method && message.get("id").is_some())
-            .await
+        self.expect(method, |message| asking::is_request_of(message, method)).await
     }
 
     /// The first message, read already or to come, for which `wanted` holds.
@@ -113,7 +120,10 @@ impl RawHost {
         loop {
             match timeout_at(deadline, self.read_message()).await {
                 Ok(Some(message)) if wanted(&message) => return message,
-                Ok(Some(message)) => self.inbox.push_back(message),
+                Ok(Some(message)) => match self.answers.answer(&message) {
+                    Some(answer) => self.send(&answer).await,
+                    None => self.inbox.push_back(message),
+                },
                 Ok(None) => panic!("mcpx closed; waited for {what}\n{}", self.story()),
                 Err(_) => panic!("waited {:?} for {what}\n{}", self.limit, self.story()),
             }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::raw_host::modern_params;
+use super::super::asking::{self, modern_params};
 use super::{HttpHost, Response};
 
 impl HttpHost {
@@ -17,11 +17,8 @@ impl HttpHost {
     /// Only the `initialize` request and its answer; a session id in it is kept.
     pub async fn initialize_only(&mut self, revision: &str) -> Value {
         let id = self.take_id();
-        let message = json!({ "jsonrpc": "2.0", "id": id, "method": "initialize", "params": {
-            "protocolVersion": revision,
-            "capabilities": self.capabilities,
-            "clientInfo": { "name": "raw-http", "version": "1" },
-        } });
+        let params = asking::opening("raw-http", revision, &self.capabilities);
+        let message = asking::request(json!(id), "initialize", params);
         let mut response = self.post(&message).send().await;
         let session = response.header("mcp-session-id").map(str::to_owned);
         let answer = response.answer(id).await;
@@ -41,13 +38,12 @@ impl HttpHost {
 
     /// A request as a message, in the era that the host is in.
     pub fn message(&self, id: impl Into<Value>, method: &str, params: Value) -> Value {
-        let mut message = json!({ "jsonrpc": "2.0", "id": id.into(), "method": method });
-        if self.is_modern() {
-            message["params"] = modern_params(params, &self.capabilities);
-        } else if !params.is_null() {
-            message["params"] = params;
-        }
-        message
+        asking::request(id.into(), method, self.dress(params))
+    }
+
+    /// Params as the era wants them: with the modern `_meta`, or as they are.
+    pub fn dress(&self, params: Value) -> Value {
+        if self.is_modern() { modern_params(params, &self.capabilities) } else { params }
     }
 
     /// One request; its answer is still to be read.
@@ -55,21 +51,60 @@ impl HttpHost {
         self.post(&self.message(id, method, params)).send().await
     }
 
+    /// Requests of mcpx's on the stream of [`Self::request`] are answered by this, and so are the
+    /// questions in `input_required` answers, after which the request is made again.
+    pub fn answer_with(&self, by: impl FnMut(&Value) -> Value + std::marker::Send + 'static) {
+        self.talk.answers.lock().unwrap().set(by);
+    }
+
+    /// What was asked so far, answered or not.
+    pub fn asked(&self) -> Vec<Value> {
+        self.talk.answers.lock().unwrap().asked.clone()
+    }
+
     /// One request and its whole answer; what comes before it on the stream goes to the inbox.
     pub async fn request(&self, method: &str, params: Value) -> Value {
-        let id = self.take_id();
-        let mut response = self.start(id, method, params).await;
-        response.answer(id).await
+        let mut params = params;
+        loop {
+            let id = self.take_id();
+            let mut response = self.start(id, method, params.clone()).await;
+            let answer = self.finish(&mut response, id).await;
+            let again = self.talk.answers.lock().unwrap().retry(&params, &answer);
+            match again {
+                Some(again) => params = again,
+                None => return answer,
+            }
+        }
+    }
+
+    /// The answer to a request; requests of mcpx's that come before it are answered, see
+    /// [`Self::answer_with`].
+    pub async fn finish(&self, response: &mut Response, id: impl Into<Value>) -> Value {
+        let id = id.into();
+        let what = format!("an answer to id {id}");
+        loop {
+            let wanted =
+                |message: &Value| asking::is_answer(message, &id) || asking::is_request(message);
+            let message = response.expect(&what, wanted).await;
+            if asking::is_answer(&message, &id) {
+                return message;
+            }
+            let answer = self.talk.answers.lock().unwrap().answer(&message);
+            match answer {
+                Some(answer) => self.post(&answer).send().await.expect_accepted().await,
+                None => self.talk.inbox.lock().unwrap().push_back(message),
+            }
+        }
     }
 
     /// Calls a tool, returns the whole answer.
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
-        self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
+        self.request("tools/call", asking::call_params(tool, arguments, Value::Null)).await
     }
 
     /// Begins a `tools/call` whose answer is still to be read.
     pub async fn start_call(&self, id: impl Into<Value>, tool: &str, arguments: Value) -> Response {
-        self.start(id, "tools/call", json!({ "name": tool, "arguments": arguments })).await
+        self.start(id, "tools/call", asking::call_params(tool, arguments, Value::Null)).await
     }
 
     /// As [`Self::start_call`], with a progress token.
@@ -80,9 +115,7 @@ impl HttpHost {
         arguments: Value,
         token: impl Into<Value>,
     ) -> Response {
-        let meta = json!({ "progressToken": token.into() });
-        let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
-        self.start(id, "tools/call", params).await
+        self.start(id, "tools/call", asking::call_params(tool, arguments, token.into())).await
     }
 
     /// The tools of all pages.
@@ -91,21 +124,16 @@ impl HttpHost {
         let mut params = json!({});
         loop {
             let answer = self.request("tools/list", params).await;
-            let page = answer["result"]["tools"].as_array();
-            tools.extend(page.unwrap_or_else(|| panic!("no tools: {answer}")).iter().cloned());
-            let Some(cursor) = answer["result"]["nextCursor"].as_str() else { return tools };
-            params = json!({ "cursor": cursor });
+            match asking::take_page(&mut tools, &answer) {
+                Some(next) => params = next,
+                None => return tools,
+            }
         }
     }
 
     /// Sends a notification, which is taken with 202 and no body.
     pub async fn notify(&self, method: &str, params: Value) {
-        let mut message = json!({ "jsonrpc": "2.0", "method": method });
-        if self.is_modern() {
-            message["params"] = modern_params(params, &self.capabilities);
-        } else if !params.is_null() {
-            message["params"] = params;
-        }
+        let message = asking::notification(method, self.dress(params));
         self.post(&message).send().await.expect_accepted().await;
     }
 
@@ -137,19 +165,17 @@ impl Response {
     pub async fn answer(&mut self, id: impl Into<Value>) -> Value {
         let id = id.into();
         let what = format!("an answer to id {id}");
-        self.expect(&what, |message| message.get("method").is_none() && message["id"] == id).await
+        self.expect(&what, |message| asking::is_answer(message, &id)).await
     }
 
     /// The next notification with this method.
     pub async fn expect_notification(&mut self, method: &str) -> Value {
-        self.expect(method, |message| message["method"] == method && message.get("id").is_none())
-            .await
+        self.expect(method, |message| asking::is_notification_of(message, method)).await
     }
 
     /// The next request of mcpx's with this method.
     pub async fn expect_request(&mut self, method: &str) -> Value {
-        self.expect(method, |message| message["method"] == method && message.get("id").is_some())
-            .await
+        self.expect(method, |message| asking::is_request_of(message, method)).await
     }
 
     /// The first message for which `wanted` holds; those before it go to the host's inbox.

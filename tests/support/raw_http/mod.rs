@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::asking::Answers;
 use super::schema::{Facing, FrameLog, MODERN};
 
 #[allow(unused_imports, reason = "each test binary uses its own part")]
@@ -44,6 +45,7 @@ struct Talk {
     log: Mutex<Vec<String>>,
     /// Messages that were read while waiting for another.
     inbox: Mutex<VecDeque<Value>>,
+    answers: Mutex<Answers>,
 }
 
 impl Talk {
@@ -87,7 +89,12 @@ impl HttpHost {
         Self {
             addr,
             path: path.to_owned(),
-            talk: Arc::new(Talk { frames, log: Mutex::default(), inbox: Mutex::default() }),
+            talk: Arc::new(Talk {
+                frames,
+                log: Mutex::default(),
+                inbox: Mutex::default(),
+                answers: Mutex::default(),
+            }),
             next_id: AtomicI64::new(1),
             era: None,
             session: None,
@@ -306,6 +313,8 @@ fn mirrored_name(message: &Value) -> Option<&str> {
     match message["method"].as_str()? {
         "tools/call" | "prompts/get" => params["name"].as_str(),
         "resources/read" => params["uri"].as_str(),
+        // The tasks extension, "Routing headers".
+        "tasks/get" | "tasks/update" | "tasks/cancel" => params["taskId"].as_str(),
         _ => None,
     }
 }

@@ -129,7 +129,12 @@ impl HostSession {
             self.discover(id, revision, to);
             return;
         }
-        let asker = Asker { peer: Arc::new(peer), log_level: envelope.log_level };
+        let peer = Arc::new(peer);
+        if method.as_str() == "subscriptions/listen" {
+            self.listen(id, &lifted.params, peer, to);
+            return;
+        }
+        let asker = Asker { peer, log_level: envelope.log_level };
         self.admit(id, method, lifted.params, asker, lifted.progress_token, to);
     }
 
@@ -212,7 +217,8 @@ impl HostSession {
         );
         self.answer(to, id, Ok(result));
         self.introduce(&peer);
-        self.handshake = Some(Handshake { peer: Arc::new(peer), initialized: false });
+        let answers = peer.declared_on();
+        self.handshake = Some(Handshake { peer: Arc::new(peer), answers, initialized: false });
     }
 
     /// H-19 to H-21.
@@ -265,18 +271,27 @@ impl HostSession {
         let id = params.and_then(|params| params.member("requestId"));
         let id = id.and_then(|id| Id::from_raw(id.as_str()).ok());
         let Some(key) = id.and_then(|id| self.keys.get(&id).copied()) else { return };
-        let Some(open) = self.forget(key) else { return };
-        if let Some(batch) = open.to.batch {
-            self.settle(open.to.post, batch, None);
+        // A stream is never part of a batch: its revision has none.
+        let to = match self.forget(key) {
+            Some(open) => open.to,
+            None => match self.forget_listen(key) {
+                Some(open) => open.to,
+                None => return,
+            },
+        };
+        if let Some(batch) = to.batch {
+            self.settle(to.post, batch, None);
         }
         self.outputs.push_back(HostOutput::Event(HostEvent::Cancelled { key }));
-        self.release(open.to.post);
+        self.release(to.post);
     }
 
     fn introduce(&mut self, peer: &Peer) {
         self.stage = Stage::Introduced;
         let label = implementation::label(peer.info.as_ref());
-        let event = HostEvent::Opened { label, revision: peer.revision.to_string() };
+        let declared = (!peer.revision.is_modern()).then(|| peer.declared_on());
+        let revision = peer.revision.to_string();
+        let event = HostEvent::Opened { label, revision, declared };
         self.outputs.push_back(HostOutput::Event(event));
     }
 }

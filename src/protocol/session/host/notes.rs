@@ -1,8 +1,8 @@
 //! What a host is told without having asked for it now: changes of lists, updates of resources, log
 //! messages. Said only to whom it may be said, in the notification that its revision has.
 //!
-//! A modern host hears of changes and updates on its own `subscriptions/listen` stream alone, which
-//! is not this connection's business.
+//! A modern host hears of changes and updates on its own `subscriptions/listen` streams alone
+//! (`listen`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::{HostOutput, HostSession, OK, PostId};
 use crate::protocol::Notice;
 use crate::protocol::edge;
-use crate::protocol::jsonrpc::{Method, Notification, RawJson};
+use crate::protocol::jsonrpc::{Method, Notification, Object, RawJson};
 use crate::protocol::session::upstream::ListKind;
 use crate::protocol::session::{CallKey, LogLevel};
 
@@ -32,6 +32,11 @@ pub enum HostNote {
         method: Method,
         /// Its parameters, as they came.
         params: Option<RawJson>,
+    },
+    /// What a person was sent to do at a url is done (2025-11-25, client/elicitation).
+    Completed {
+        /// The question's `elicitationId`, as its server wrote it.
+        id: RawJson,
     },
     /// A log message of an upstream.
     Log {
@@ -96,6 +101,8 @@ impl HostSession {
         let (capability, flag) = match note {
             HostNote::Changed(kind) => (kind.capability(), "listChanged"),
             HostNote::ResourceUpdated { .. } => ("resources", "subscribe"),
+            // 2025-11-25 elicitation page: only who was sent there, and with the id it was given.
+            HostNote::Completed { id } => return self.urls.knows(id),
             HostNote::Log { .. } | HostNote::Foreign { .. } => return false,
         };
         !self.is_only_modern() && self.declares(capability, flag)
@@ -109,7 +116,7 @@ impl HostSession {
         }
     }
 
-    fn declares(&self, capability: &str, flag: &str) -> bool {
+    pub(super) fn declares(&self, capability: &str, flag: &str) -> bool {
         let declared = self.config.capabilities.member(capability);
         let flag = declared.and_then(|declared| declared.member(flag));
         flag.is_some_and(|flag| flag.as_bytes() == b"true")
@@ -117,14 +124,16 @@ impl HostSession {
 
     fn tell(&mut self, note: &HostNote) {
         let (method, params) = match note {
-            HostNote::Changed(ListKind::Tools) => ("notifications/tools/list_changed", None),
-            HostNote::Changed(ListKind::Resources | ListKind::Templates) => {
-                ("notifications/resources/list_changed", None)
-            }
-            HostNote::Changed(ListKind::Prompts) => ("notifications/prompts/list_changed", None),
+            HostNote::Changed(kind) => (kind.changed_method(), None),
             HostNote::ResourceUpdated { uri } => {
                 let params = serde_json::json!({ "uri": uri });
                 ("notifications/resources/updated", Some(RawJson::write(&params)))
+            }
+            HostNote::Completed { id } => {
+                self.urls.forget(id);
+                let mut params = Object::new();
+                params.set("elicitationId", id.clone());
+                ("notifications/elicitation/complete", Some(params.write()))
             }
             HostNote::Log { .. } | HostNote::Foreign { .. } => return,
         };

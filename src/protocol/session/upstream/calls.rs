@@ -9,7 +9,6 @@ use crate::protocol::edge::{self, keys};
 use crate::protocol::jsonrpc::{
     Id, Message, Method, Notification, RawJson, Request, salvage_cut_id, scan,
 };
-use crate::protocol::model::questions::Reply;
 use crate::protocol::session::pending::{CallSink, Entry, LogWant, Struck};
 use crate::protocol::session::timers::{Timer, after};
 use crate::protocol::session::{Answer, Limit, LogLevel};
@@ -69,7 +68,8 @@ impl<S: CallSink> UpstreamSession<S> {
             call.sink.done(Answer::Lost { written: false, why: why.clone() });
             return;
         }
-        let Call { id, method, params, wants_progress, log, declared, task, limits, sink } = call;
+        let Call { id, method, params, wants_progress, log, host, declared, task, limits, sink } =
+            call;
         let idle = after(now, limits.idle);
         let total = after(now, limits.total);
         self.timers.set_earlier(Timer::Calls, idle);
@@ -85,6 +85,9 @@ impl<S: CallSink> UpstreamSession<S> {
             limits,
             wants_progress,
             log,
+            host,
+            declared: declared.clone(),
+            open: 0,
             task: task.is_some(),
             started: now,
             last_activity: now,
@@ -147,13 +150,12 @@ impl<S: CallSink> UpstreamSession<S> {
             }
         };
         let level = log.filter(|_| revision.is_modern() && self.calls.logs);
-        let ours = self.config.capabilities.as_bytes();
-        let declared = declared.as_ref().filter(|theirs| theirs.as_bytes() != ours);
+        let nothing = RawJson::empty_object();
+        let declared = declared.as_ref().filter(|theirs| **theirs != nothing);
         let modern = revision.is_modern();
         let task = task.as_ref().filter(|_| self.calls.tasks);
         let task = task.filter(|want| tasks::wanted(modern, method, want));
-        let with_tasks =
-            task.map(|_| tasks::declared(declared.unwrap_or(&self.config.capabilities)));
+        let with_tasks = task.map(|_| tasks::declared(declared.unwrap_or(&nothing)));
         let declared = with_tasks.as_ref().or(declared).filter(|_| modern);
         let own;
         let meta = if *wants_progress || level.is_some() || declared.is_some() {
@@ -187,16 +189,17 @@ impl<S: CallSink> UpstreamSession<S> {
 
     /// The caller gave up: forgets the call, whose sink is dropped, and tells the upstream as its
     /// revision asks (U-31). A call that is unknown or answered already is ignored (F36).
-    pub fn cancel(&mut self, _now: Instant, id: u64, reason: &str) {
+    ///
+    /// Where it asked in the course of the call, that is answered, also after the call's outcome.
+    pub fn cancel(&mut self, now: Instant, id: u64, reason: &str) {
+        self.call_over(id);
         let Some(entry) = self.pending.remove(id) else { return };
         self.calls.held.retain(|held| held.id != id);
         if entry.frame.is_some() {
+            self.given_up(now, id, &entry);
             self.withdraw(id, reason);
         }
     }
-
-    /// What is said to a question of the upstream; one that is not open is ignored.
-    pub fn answer_question(&mut self, _now: Instant, _number: u64, _reply: Reply) {}
 
     /// The notification, with the id that the upstream knows (U-31).
     pub(super) fn send_cancelled(&mut self, id: u64, reason: &str) {
@@ -213,7 +216,9 @@ impl<S: CallSink> UpstreamSession<S> {
         let mut silent = false;
         for (id, struck, entry) in expired {
             let limit = struck.limit(&entry.limits);
+            self.call_over(id);
             if entry.frame.is_some() {
+                self.given_up(now, id, &entry);
                 silent |= struck == Struck::Idle;
                 // Where nothing was promised that is the reason, and no word can reach it.
                 if self.accepted_only(id) {

@@ -32,7 +32,7 @@ pub(super) struct Inbound {
 
 /// Each is told once a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Oddity {
+pub(super) enum Oddity {
     NotJson,
     NotAMessage,
     NotUtf8,
@@ -42,6 +42,7 @@ enum Oddity {
     StrangeId,
     Batch,
     Request,
+    RepeatedQuestion,
 }
 
 /// How much of a line a notice quotes.
@@ -102,7 +103,7 @@ impl<S: CallSink> UpstreamSession<S> {
         if parts.iter().all(Result::is_err) {
             return self.noise_seen(Oddity::NotAMessage, frame);
         }
-        if !self.revision().is_some_and(super::Revision::allows_batches) {
+        if !self.revision().is_some_and(Revision::allows_batches) {
             self.tell(Oddity::Batch, || {
                 "the server sends batches, which its revision does not have; they are read"
                     .to_owned()
@@ -120,7 +121,7 @@ impl<S: CallSink> UpstreamSession<S> {
     fn message(&mut self, now: Instant, message: &Message) {
         self.pending.heard(now);
         match message {
-            Message::Request(request) => self.request(request),
+            Message::Request(request) => self.request(now, request),
             Message::Notification(note) => self.notification(now, note),
             Message::Response(response) => self.response(now, response),
         }
@@ -134,6 +135,7 @@ impl<S: CallSink> UpstreamSession<S> {
                 return;
             }
             self.inbound.odd = Some(another_id(id));
+            self.questions.answered_late(number);
             // An answer that comes after its request was cancelled is normal, and nobody's.
             if !self.pending.was_taken(number) {
                 self.tell(Oddity::StrangeId, || {
@@ -186,32 +188,26 @@ impl<S: CallSink> UpstreamSession<S> {
         }
     }
 
-    /// The upstream asks. `ping` is answered in any era (U-46); for the rest nothing is declared, and
-    /// it is told so, in the code that each page names for an undeclared capability.
+    /// The upstream asks. `ping` is answered in any era (U-46); what a legacy one was told that it may
+    /// ask is a question; for the rest nothing is declared, and it is told so.
     ///
     /// The 2026-07-28 stdio page says that a server must not write requests and a client must not
     /// write responses. A server that breaks the first is answered against the second: it would
     /// otherwise wait for ever, and the call it waits in with it.
-    fn request(&mut self, request: &Request) {
-        let method = request.method.as_str();
-        let outcome = match method {
+    fn request(&mut self, now: Instant, request: &Request) {
+        let outcome = match request.method.as_str() {
             // Every result of the modern era says what it is, also this one that it does not have.
-            "ping" if self.revision().is_some_and(super::Revision::is_modern) => {
+            "ping" if self.revision().is_some_and(Revision::is_modern) => {
                 Ok(RawJson::trusted(r#"{"resultType":"complete"}"#))
             }
             "ping" => Ok(RawJson::empty_object()),
-            // 2025-11-25 elicitation page: undeclared modes are invalid parameters.
-            "elicitation/create" => Err(Code::InvalidParams),
-            _ => Err(Code::MethodNotFound),
+            _ => match self.question(now, request) {
+                Ok(()) => return,
+                Err(error) => Err(error),
+            },
         };
-        let outcome = outcome.map_err(|code| {
-            self.tell(Oddity::Request, || {
-                format!("the server asked for {method:.80}, which was not declared; it was refused")
-            });
-            RpcError::new(code, format!("mcpx did not declare what {method:.80} needs"))
-        });
         // Over HTTP a modern one has no place that takes answers, and does not wait for any.
-        let modern = self.revision().is_some_and(super::Revision::is_modern);
+        let modern = self.revision().is_some_and(Revision::is_modern);
         if self.http.is_some() && modern {
             return;
         }
@@ -227,7 +223,16 @@ impl<S: CallSink> UpstreamSession<S> {
             listen::ACKNOWLEDGED => {
                 self.listen_acknowledged(now, note.params.as_ref());
             }
-            "notifications/cancelled" => self.listen_cancelled(now, note.params.as_ref()),
+            "notifications/cancelled" => {
+                self.listen_cancelled(now, note.params.as_ref());
+                self.question_withdrawn(now, note.params.as_ref());
+            }
+            "notifications/elicitation/complete" => {
+                let params = note.params.as_ref();
+                if let Some(id) = params.and_then(|params| params.member("elicitationId")) {
+                    self.out.event(UpstreamEvent::Completed { id: id.detached() });
+                }
+            }
             "notifications/resources/updated" => self.resource_updated(note.params.as_ref()),
             "notifications/tools/list_changed" => self.list_changed(now, ListKind::Tools),
             "notifications/resources/list_changed" => self.list_changed(now, ListKind::Resources),
@@ -325,7 +330,7 @@ impl<S: CallSink> UpstreamSession<S> {
         });
     }
 
-    fn tell(&mut self, oddity: Oddity, text: impl FnOnce() -> String) {
+    pub(super) fn tell(&mut self, oddity: Oddity, text: impl FnOnce() -> String) {
         if !self.inbound.told.contains(&oddity) {
             self.inbound.told.push(oddity);
             self.out.warn(text());

@@ -381,8 +381,9 @@ impl<S: CallSink> UpstreamSession<S> {
 
     /// A legacy server has given up the session, and with it what it was told in it: it is told again
     /// in the next one.
-    pub(super) fn session_forgotten(&mut self) {
+    pub(super) fn session_forgotten(&mut self, now: Instant) {
         self.calls.forget_level();
+        self.questions_forgotten(now);
         self.asked.retain(|(_, asked)| !matches!(asked, Asked::Subscribe | Asked::Unsubscribe));
         self.listening.subscribing.clear();
         self.listening.asked.clear();

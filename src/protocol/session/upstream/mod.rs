@@ -4,7 +4,7 @@
 //! Never knows processes, pools or hosts. Frames that answer a call in flight do not come here; see
 //! [`super::pending`]. Reading order: `types` (what goes in and out), `opening` (which era, which
 //! revision), `calls` (requests of callers, their limits, liveness), `listing` (the lists),
-//! `inbound` (what the upstream says by itself, and what is no message).
+//! `inbound` (what the upstream says by itself, and what is no message), `questions` (what it asks).
 
 mod calls;
 mod exchange;
@@ -13,6 +13,7 @@ mod inbound;
 mod listen;
 mod listing;
 mod opening;
+mod questions;
 mod tasks;
 mod types;
 
@@ -79,6 +80,7 @@ pub struct UpstreamSession<S> {
     lists: listing::Lists,
     listening: listen::Listening,
     inbound: inbound::Inbound,
+    questions: questions::Questions,
     /// Set where the upstream is reached over Streamable HTTP.
     http: Option<Box<http::Http>>,
 }
@@ -126,6 +128,7 @@ impl<S: CallSink> UpstreamSession<S> {
             lists: listing::Lists::default(),
             listening: listen::Listening::default(),
             inbound: inbound::Inbound::default(),
+            questions: questions::Questions::default(),
         }
     }
 
@@ -220,6 +223,8 @@ impl<S: CallSink> UpstreamSession<S> {
         self.timers.clear_all();
         self.asked.clear();
         self.calls.held.clear();
+        // Nobody is left to be answered.
+        self.questions = questions::Questions::default();
         if let Some(http) = &mut self.http {
             http.end();
         }

@@ -100,7 +100,7 @@ impl Opening {
 
 /// The `_meta` members that every request to an upstream of `revision` carries.
 fn envelope(config: &UpstreamConfig, revision: Revision) -> Vec<(&'static str, RawJson)> {
-    lifecycle::request_meta(revision, &config.info, &config.capabilities, None)
+    lifecycle::request_meta(revision, &config.info, &RawJson::empty_object(), None)
 }
 
 /// Parameters that hold nothing but the envelope.
@@ -431,6 +431,7 @@ impl<S: CallSink> UpstreamSession<S> {
         let event = if renewed { UpstreamEvent::Renewed } else { UpstreamEvent::Settled };
         self.out.event(event(settled));
         self.calls.envelope = envelope(&self.config, revision);
+        self.questions.declare(revision, &self.config.capabilities);
         self.send_held(now);
         self.send_own_held();
         self.start_wanted_lists(now);

@@ -9,6 +9,7 @@ use crate::protocol::Notice;
 use crate::protocol::era_record::{EraRecord, EraSource};
 use crate::protocol::jsonrpc::{Method, RawJson, RpcError};
 use crate::protocol::model::logging::LogMessage;
+use crate::protocol::model::questions::Question;
 use crate::protocol::model::tasks::Support;
 use crate::protocol::revision::Revision;
 use crate::protocol::session::Limit;
@@ -26,8 +27,11 @@ pub struct UpstreamConfig {
     pub remembered: Option<EraRecord>,
     /// Our identity as `clientInfo`, newest shape.
     pub info: RawJson,
-    /// Capabilities we declare, newest shape (U-34, U-36).
+    /// What we declare at a handshake, newest shape (U-34, U-36). A modern upstream is told with each
+    /// call what can be asked in its course ([`Call::declared`]), and nothing otherwise.
     pub capabilities: RawJson,
+    /// Most questions of the upstream that may be open at a time (`elicit.max_open`).
+    pub most_questions: usize,
     /// Limits of the opening and of lists.
     pub timings: OpeningTimings,
     /// Set where the server is reached over Streamable HTTP; the session then puts out
@@ -71,8 +75,11 @@ pub struct Call<S> {
     pub wants_progress: bool,
     /// What its caller wants to hear of the log.
     pub log: Option<LogWant>,
-    /// What its caller declared that a modern upstream is told in place of our own declaration; a
-    /// legacy one was told at its handshake (U-35).
+    /// Whose call it is: a question that does not say to which call it belongs is put to one of a
+    /// host. None where the call is all that there is of its host.
+    pub host: Option<u64>,
+    /// What can be asked in its course, newest shape: told to a modern upstream, while a legacy one
+    /// was told at its handshake (U-35).
     pub declared: Option<RawJson>,
     /// That it may be answered by a task.
     pub task: Option<TaskWant>,
@@ -208,6 +215,15 @@ impl ListKind {
         }
     }
 
+    /// The notification that it has changed; templates have none of their own.
+    pub const fn changed_method(self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Resources | Self::Templates => "notifications/resources/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
+        }
+    }
+
     /// The member of an item that tells it from the others.
     pub const fn item_key(self) -> &'static str {
         match self {
@@ -297,6 +313,27 @@ pub enum UpstreamEvent {
         /// Its parameters, as they came.
         params: Option<RawJson>,
     },
+    /// A legacy upstream asks something that is about no call, or about nobody knows which. Answered
+    /// by [`super::UpstreamSession::answer_question`]; one that asks in the course of a call is
+    /// heard by that call's sink.
+    Asked {
+        /// The connection's number for it.
+        number: u64,
+        /// It.
+        question: Question,
+    },
+    /// It no longer wants an answer to such a question.
+    Withdrawn {
+        /// Which.
+        number: u64,
+    },
+    /// What a person was sent to do at a url is done (2025-11-25, client/elicitation).
+    Completed {
+        /// The question's `elicitationId`.
+        id: RawJson,
+    },
+    /// It asks in the course of calls without saying of which (product.md 8); told once.
+    Interactive,
     /// It said something of a task by itself.
     TaskChanged {
         /// Which.

@@ -76,7 +76,7 @@ impl<S: CallSink> UpstreamSession<S> {
             }
         }
         self.out.warn("the server gave up the session; another is opened");
-        self.session_forgotten();
+        self.session_forgotten(now);
         self.phase = Phase::Opening;
         self.opening = Opening::again(self.config.pin.unwrap_or(revision));
         self.timers.set(Timer::Handshake, after(now, self.config.timings.handshake));

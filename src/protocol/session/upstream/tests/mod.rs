@@ -8,6 +8,7 @@ mod listen;
 mod listing;
 mod logging;
 mod opening;
+mod questions;
 mod random;
 
 use std::sync::{Arc, Mutex};
@@ -77,6 +78,7 @@ fn config(preference: Preference) -> UpstreamConfig {
         remembered: None,
         info: raw(r#"{"name":"mcpx","version":"1"}"#),
         capabilities: raw("{}"),
+        most_questions: 8,
         timings: OpeningTimings {
             probe_patience: seconds(2),
             handshake: seconds(30),
@@ -121,6 +123,10 @@ struct Rig {
     cancelled: Vec<u64>,
     /// What the next calls want to hear of the log.
     log_want: Option<LogWant>,
+    /// The host of the next calls.
+    host: Option<u64>,
+    /// Whose each call is: its host, or a number of its own.
+    hosts: Vec<(u64, u64)>,
     /// What the hosts of the next calls declared.
     declared: Option<RawJson>,
     /// That they may be answered by a task.
@@ -147,6 +153,8 @@ impl Rig {
             calls: Vec::new(),
             cancelled: Vec::new(),
             log_want: None,
+            host: None,
+            hosts: Vec::new(),
             declared: None,
             task: None,
         };
@@ -157,7 +165,14 @@ impl Rig {
 
     /// A session that has settled on `revision`, its opening's frames taken.
     fn settled(revision: Revision) -> Self {
+        Self::settled_with(revision, "{}")
+    }
+
+    /// The same, having declared something.
+    fn settled_with(revision: Revision, capabilities: &str) -> Self {
         let text = revision.as_str();
+        let config =
+            |preference| UpstreamConfig { capabilities: raw(capabilities), ..config(preference) };
         let mut rig;
         if revision.is_modern() {
             rig = Self::new(config(Preference::ForceDiscover));
@@ -232,12 +247,14 @@ impl Rig {
     fn call_with(&mut self, wants_progress: bool, limits: CallLimits) -> u64 {
         let id = self.pending.take_id();
         self.calls.push(id);
+        self.hosts.push((id, self.host.unwrap_or(1000 + id)));
         let call = Call {
             id,
             method: Method::known("tools/call"),
             params: raw(r#"{"name":"t","arguments":{"n":1e2}}"#),
             wants_progress,
             log: self.log_want,
+            host: self.host,
             declared: self.declared.clone(),
             task: self.task,
             limits,
@@ -328,6 +345,7 @@ impl Drop for Rig {
         }
         self.closes("end of test", u64::MAX);
         assert!(self.pending.is_empty(), "calls are left in the table");
+        assert_eq!(self.session.open_questions(), 0, "questions are left in the table");
         assert_eq!(self.session.poll_deadline(), None, "a timer is left");
         for id in std::mem::take(&mut self.calls) {
             let done = self.news(id).iter().filter(|n| matches!(n, News::Done(_))).count();

@@ -1,0 +1,513 @@
+//! Supervisor of tasks: calls that their hosts do not wait for.
+//!
+//! Children: a [`super::task`] for each one that runs (temporary; one that fails has failed its task,
+//! and says so). Owns how many there may be, how long they are kept, and their records in the store,
+//! from which the next daemon takes what has ended; what still ran then has an unknown outcome, and
+//! says so. The table is shared: looking at a task and waiting for it costs no message. Permanent;
+//! its children end with it, and a new incarnation finds their tasks without an actor.
+
+mod entry;
+mod handover;
+
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ractor::{
+    Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr,
+    SupervisionEvent,
+};
+use tokio::sync::watch;
+
+pub use self::entry::{Entry, Facts, Turn};
+use self::entry::{Record, wall_ms};
+pub use self::handover::{Handover, Work};
+use super::events::{Event, EventsHandle};
+use super::support::slot::Slot;
+use super::support::timer::Timer;
+use super::support::{stop, task};
+pub(crate) use super::task::TaskMsg;
+use super::task::{Task, TaskArgs};
+use super::upstreams::{Reason, UpstreamsHandle};
+use crate::protocol::model::answers;
+use crate::protocol::model::questions::Reply;
+use crate::protocol::model::tasks::Detail;
+use crate::protocol::model::{tasks, tool_result};
+use crate::protocol::session::{Limit, Outcome};
+use crate::protocol::task_fsm::{Machine, Status};
+use crate::transport::clock;
+use crate::transport::store::{Change, Store, StoreError};
+
+/// The table of the store that holds tasks, by their ids.
+const TABLE: &str = "tasks";
+/// Random bytes of an id: nobody guesses one.
+const ID_BYTES: usize = 16;
+
+/// How others reach tasks. Cheap to clone; outlives the supervisor's incarnations.
+#[derive(Debug, Clone)]
+pub struct TasksHandle {
+    shared: Arc<Shared>,
+}
+
+/// What the supervisor and its children share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    store: Arc<dyn Store>,
+    pub(super) events: EventsHandle,
+    pub(super) upstreams: UpstreamsHandle,
+    table: Mutex<HashMap<String, Arc<Entry>>>,
+    /// Records that are being written.
+    writing: watch::Sender<usize>,
+    actor: Slot<TasksMsg>,
+}
+
+/// A call that is to be a task.
+#[derive(Debug)]
+pub struct Begin {
+    /// The session that alone may have it; none where the id is all it takes.
+    pub owner: Option<String>,
+    /// What runs, as in "tool `t` of server `s`".
+    pub what: String,
+    /// The server, by its configuration key.
+    pub server: String,
+    /// The host that began it, by its label.
+    pub host: String,
+    /// How long its host wants it kept.
+    pub ttl: Option<Duration>,
+}
+
+/// Why a call did not become a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotBegun {
+    /// There are as many as `tasks.max` admits.
+    Full(Limit),
+    /// The system has no randomness for an id, or mcpx is on its way out.
+    Unable,
+}
+
+impl NotBegun {
+    /// In words.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Full(limit) => format!(
+                "the call did not become a task: {} are kept already, which is the limit (setting \
+                 {}); wait for one to end, or cancel one (`mcpx tasks list`)",
+                limit.value, limit.setting,
+            ),
+            Self::Unable => "the call did not become a task: the mcpx daemon is stopping, or the \
+                             system had no randomness for its id; try again"
+                .to_owned(),
+        }
+    }
+}
+
+impl TasksHandle {
+    /// The tasks of an earlier daemon that are still kept, read from `store`.
+    pub fn new(store: Arc<dyn Store>, events: EventsHandle, upstreams: UpstreamsHandle) -> Self {
+        let kept = store.all(TABLE).unwrap_or_else(|error| {
+            let text = format!("tasks of the daemon before could not be read: {error}");
+            events.emit(Event::new("daemon.warning", text));
+            Vec::new()
+        });
+        let entries = kept.iter().filter_map(|(_, bytes)| Record::read(bytes)?.entry());
+        let table = entries.map(|entry| (entry.facts.id.clone(), Arc::new(entry))).collect();
+        let (writing, actor) = (watch::Sender::new(0), Slot::default());
+        let table = Mutex::new(table);
+        Self { shared: Arc::new(Shared { store, events, upstreams, table, writing, actor }) }
+    }
+
+    /// Starts an incarnation of the supervisor as a child of `parent`.
+    pub async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
+        let (actor, _) = Tasks::spawn_linked(None, Tasks, self.clone(), parent).await?;
+        Ok(actor.get_cell())
+    }
+
+    /// Makes a task of `work`, which has been told by `handover` that it may become one. Its record is
+    /// in the store before this returns (SEP-2663: durable before it is told). Where it cannot be
+    /// begun, the work is given back.
+    pub async fn begin(
+        &self,
+        begin: Begin,
+        handover: &Handover,
+        work: Work,
+    ) -> Result<Arc<Entry>, (NotBegun, Option<Work>)> {
+        let settings = self.shared.upstreams.settings();
+        let Some(id) = draw_id() else { return Err((NotBegun::Unable, Some(work))) };
+        let ttl = begin.ttl.unwrap_or(settings.tasks.ttl).min(settings.tasks.max_ttl);
+        let facts = Facts {
+            id,
+            owner: begin.owner,
+            what: begin.what,
+            server: begin.server,
+            host: begin.host,
+            created_ms: wall_ms(),
+            ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
+        };
+        let entry = Arc::new(Entry::new(facts, Machine::new(wall_ms())));
+        {
+            let mut table = self.shared.table();
+            if table.len() >= settings.tasks.most {
+                let limit = Limit::count("tasks.max", settings.tasks.most);
+                return Err((NotBegun::Full(limit), Some(work)));
+            }
+            table.insert(entry.facts.id.clone(), Arc::clone(&entry));
+        }
+        self.shared.write(&entry).await;
+        let limit = settings.daemon.ask;
+        let args = TaskArgs { entry: Arc::clone(&entry), work, shared: Arc::clone(&self.shared) };
+        let started = self.shared.actor.ask(limit, |reply| TasksMsg::Begin { args, reply }).await;
+        let Ok(Some(actor)) = started else {
+            self.shared.forget(&entry.facts.id).await;
+            return Err((NotBegun::Unable, None));
+        };
+        handover.became(&entry, actor.clone());
+        // Not before: what it asks from here on is the task's.
+        let _ = actor.cast(TaskMsg::Go);
+        let text = format!("{:?} began for host {}", entry.facts, entry.facts.host);
+        self.shared.tell("task.created", &entry, text);
+        Ok(entry)
+    }
+
+    /// The task of this id; none where there is none, or it belongs to somebody else than `session`
+    /// (T-13).
+    pub fn find(&self, id: &str, session: Option<&str>) -> Option<Arc<Entry>> {
+        let entry = self.get(id)?;
+        let owner = entry.facts.owner.as_deref();
+        (owner.is_none() || owner == session).then_some(entry)
+    }
+
+    /// The task of this id, whoever it belongs to: for the person whose daemon this is.
+    pub fn get(&self, id: &str) -> Option<Arc<Entry>> {
+        self.shared.table().get(id).cloned()
+    }
+
+    /// All tasks, oldest first.
+    pub fn all(&self) -> Vec<Arc<Entry>> {
+        let mut all: Vec<_> = self.shared.table().values().cloned().collect();
+        all.sort_by(|a, b| {
+            (a.facts.created_ms, &a.facts.id).cmp(&(b.facts.created_ms, &b.facts.id))
+        });
+        all
+    }
+
+    /// How many run.
+    pub fn running(&self) -> usize {
+        self.shared.table().values().filter(|entry| !entry.status().is_terminal()).count()
+    }
+
+    /// Takes answers by the keys of their questions; unknown keys are ignored (T-06). When it returns,
+    /// the task shows that they were taken.
+    pub async fn answer(&self, entry: &Entry, replies: Vec<(String, Reply)>) {
+        let limit = self.shared.upstreams.settings().daemon.ask;
+        // A task without an actor has ended, and asks nothing any more.
+        let _ = entry.actor.ask(limit, |reply| TaskMsg::Answer { replies, reply }).await;
+    }
+
+    /// Gives the call behind a task up; false where it had ended already.
+    pub async fn cancel(&self, entry: &Arc<Entry>) -> bool {
+        const WHY: &str = "cancelled by request";
+        let limit = self.shared.upstreams.settings().daemon.ask;
+        let asked = entry.actor.ask(limit, |reply| TaskMsg::Cancel { reply }).await;
+        match asked {
+            Ok(cancelled) => cancelled,
+            Err(_) => self.shared.end(entry, |machine, now| machine.cancelled(now, WHY)),
+        }
+    }
+
+    /// What a task ended with, as it was first (T-14); none where it was cancelled or goes on.
+    pub async fn outcome(&self, entry: &Entry) -> Option<Outcome> {
+        let has_one = matches!(entry.status(), Status::Completed | Status::Failed);
+        if !has_one {
+            return None;
+        }
+        if let Some(outcome) = entry.outcome_here() {
+            return Some(outcome);
+        }
+        let (store, id) = (Arc::clone(&self.shared.store), entry.facts.id.clone());
+        let read = tokio::task::spawn_blocking(move || store.get(TABLE, &id)).await;
+        let kept = read.ok().and_then(Result::ok).flatten();
+        let outcome = kept.and_then(|bytes| Record::read(&bytes)?.outcome());
+        Some(outcome.unwrap_or_else(|| {
+            let text = "the result of the task could not be read from the store; \
+                        `mcpx events` tells why";
+            Err(answers::refused(Reason::Unavailable.as_str(), text))
+        }))
+    }
+
+    /// The whole task in newest shape, as `tasks/get` and notifications show it.
+    pub async fn whole(&self, entry: &Entry) -> tasks::Task {
+        let mut whole = entry.task(self.shared.upstreams.settings().tasks.poll);
+        match self.outcome(entry).await {
+            Some(Ok(result)) => whole.detail = Detail::Result(result),
+            Some(Err(error)) => whole.detail = Detail::Error(error),
+            None => {}
+        }
+        whole
+    }
+
+    /// Resolves when every record is on disk, or `limit` has passed.
+    pub async fn flush(&self, limit: Duration) {
+        let mut writing = self.shared.writing.subscribe();
+        // What takes longer is cut off with the rest of the daemon.
+        let _ = tokio::time::timeout(limit, writing.wait_for(|open| *open == 0)).await;
+    }
+}
+
+/// An id of 128 random bits; none where the system has no randomness.
+fn draw_id() -> Option<String> {
+    let bytes = clock::secret::<ID_BYTES>().ok()?;
+    Some(bytes.iter().fold(String::with_capacity(ID_BYTES * 2), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
+impl Shared {
+    fn table(&self) -> MutexGuard<'_, HashMap<String, Arc<Entry>>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends a task as `change` says, and keeps its end; whether there was anything to end.
+    pub(super) fn end(
+        self: &Arc<Self>,
+        entry: &Arc<Entry>,
+        change: impl FnOnce(&mut Machine, u64) -> bool,
+    ) -> bool {
+        if !entry.change(change) {
+            return false;
+        }
+        let status = entry.status();
+        let kind = match status {
+            Status::Completed => "task.completed",
+            Status::Cancelled => "task.cancelled",
+            _ => "task.failed",
+        };
+        self.tell(kind, entry, format!("{:?} is {}", entry.facts, status.as_str()));
+        self.notify(entry);
+        self.writing.send_modify(|open| *open += 1);
+        let (shared, entry) = (Arc::clone(self), Arc::clone(entry));
+        task::spawn(async move {
+            if shared.write(&entry).await {
+                // From here on it is read from the store.
+                entry.change(|machine, _| {
+                    machine.forget_outcome();
+                    false
+                });
+            }
+            shared.writing.send_modify(|open| *open -= 1);
+        });
+        true
+    }
+
+    /// Tells the hosts that listen to this task how it stands (Q6).
+    pub(super) fn notify(&self, entry: &Entry) {
+        let mut whole = entry.task(self.upstreams.settings().tasks.poll);
+        match entry.outcome_here() {
+            Some(Ok(result)) => whole.detail = Detail::Result(result),
+            Some(Err(error)) => whole.detail = Detail::Error(error),
+            None => {}
+        }
+        self.upstreams.subs().task_changed(&entry.facts.id, whole.write());
+    }
+
+    pub(super) fn tell(&self, kind: &'static str, entry: &Entry, text: String) {
+        self.events.emit(Event::new(kind, text).of_server(entry.facts.server.clone()));
+    }
+
+    /// Writes a task's record; whether it is on disk.
+    async fn write(&self, entry: &Entry) -> bool {
+        let (_alone, value) = entry.record().await;
+        let (store, id) = (Arc::clone(&self.store), entry.facts.id.clone());
+        let written = tokio::task::spawn_blocking(move || store.put(TABLE, &id, &value)).await;
+        self.written(written)
+    }
+
+    /// Takes tasks out of the table and out of the store.
+    async fn forget(&self, id: &str) {
+        self.table().remove(id);
+        self.erase(vec![id.to_owned()]).await;
+    }
+
+    async fn erase(&self, ids: Vec<String>) {
+        let store = Arc::clone(&self.store);
+        let erased = tokio::task::spawn_blocking(move || {
+            let changes: Vec<_> = ids.into_iter().map(|key| Change::Remove { key }).collect();
+            store.change(TABLE, &changes)
+        });
+        self.written(erased.await);
+    }
+
+    fn written(&self, done: Result<Result<(), StoreError>, tokio::task::JoinError>) -> bool {
+        let why = match done {
+            Ok(Ok(())) => return true,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        let text = format!(
+            "a task's record could not be written ({why}); the task goes on, but its result may not \
+             outlive this daemon"
+        );
+        self.events.emit(Event::new("daemon.warning", text));
+        false
+    }
+
+    /// Its actor is gone and it has not ended: what ran may have taken effect.
+    fn lost(self: &Arc<Self>, entry: &Arc<Entry>, why: &str) {
+        let text = format!(
+            "outcome unknown: {why} while {} ran as a task; it may or may not have taken effect, \
+             check before trying again",
+            entry.facts.what,
+        );
+        let result = tool_result::refused_result(Reason::OutcomeUnknown.as_str(), &text);
+        self.end(entry, |machine, now| {
+            machine.finished(now, Ok(result)) && {
+                machine.says(now, None);
+                true
+            }
+        });
+    }
+}
+
+/// What the supervisor is told.
+pub(crate) enum TasksMsg {
+    /// A request: a task begins. Answered with its actor, which waits for [`TaskMsg::Go`].
+    Begin { args: TaskArgs, reply: RpcReplyPort<Option<ActorRef<TaskMsg>>> },
+    /// The timer: a task has been kept for as long as it is to be.
+    ExpiryDue,
+}
+
+impl fmt::Debug for TasksMsg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Begin { .. } => "Begin",
+            Self::ExpiryDue => "ExpiryDue",
+        })
+    }
+}
+
+/// The actor.
+struct Tasks;
+
+struct TasksState {
+    me: ActorRef<TasksMsg>,
+    shared: Arc<Shared>,
+    running: HashMap<ActorId, Arc<Entry>>,
+    expiry: Timer,
+}
+
+impl Actor for Tasks {
+    type Msg = TasksMsg;
+    type State = TasksState;
+    type Arguments = TasksHandle;
+
+    async fn pre_start(
+        &self,
+        me: ActorRef<TasksMsg>,
+        handle: TasksHandle,
+    ) -> Result<TasksState, ActorProcessingErr> {
+        let shared = handle.shared;
+        shared.actor.set(me.clone());
+        // Those of the daemon before, and those of an incarnation that failed.
+        let left: Vec<_> = shared.table().values().cloned().collect();
+        for entry in left.iter().filter(|entry| !entry.status().is_terminal()) {
+            shared.lost(entry, "the mcpx daemon, or a part of it, was restarted");
+        }
+        let mut state = TasksState { me, shared, running: HashMap::new(), expiry: Timer::new() };
+        state.arm();
+        Ok(state)
+    }
+
+    async fn handle(
+        &self,
+        _me: ActorRef<TasksMsg>,
+        message: TasksMsg,
+        state: &mut TasksState,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            TasksMsg::Begin { args, reply } => {
+                // Nobody waits any more: the actor ends without having begun.
+                let _ = reply.send(state.begin(args).await);
+            }
+            TasksMsg::ExpiryDue => {
+                state.expiry.fired();
+                state.expire();
+            }
+        }
+        state.arm();
+        Ok(())
+    }
+
+    async fn post_stop(
+        &self,
+        me: ActorRef<TasksMsg>,
+        _state: &mut TasksState,
+    ) -> Result<(), ActorProcessingErr> {
+        stop::children(&me.get_cell()).await;
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _me: ActorRef<TasksMsg>,
+        event: SupervisionEvent,
+        state: &mut TasksState,
+    ) -> Result<(), ActorProcessingErr> {
+        match event {
+            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
+            SupervisionEvent::ActorTerminated(who, ..) => state.ended(who.get_id(), "it stopped"),
+            SupervisionEvent::ActorFailed(who, error) => {
+                state
+                    .ended(who.get_id(), &format!("the part of mcpx that ran it failed ({error})"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TasksState {
+    async fn begin(&mut self, args: TaskArgs) -> Option<ActorRef<TaskMsg>> {
+        let entry = Arc::clone(&args.entry);
+        let (actor, _) = Task::spawn_linked(None, Task, args, self.me.get_cell()).await.ok()?;
+        entry.actor.set(actor.clone());
+        self.running.insert(actor.get_id(), entry);
+        Some(actor)
+    }
+
+    /// A task's actor has ended: as a rule, because the task has.
+    fn ended(&mut self, id: ActorId, why: &str) {
+        let Some(entry) = self.running.remove(&id) else { return };
+        if !entry.status().is_terminal() {
+            self.shared.lost(&entry, why);
+        }
+    }
+
+    /// Forgets what has been kept long enough; a call that still runs is given up.
+    fn expire(&self) {
+        let now = clock::now();
+        let mut over = Vec::new();
+        self.shared.table().retain(|_, entry| {
+            let stays = entry.expires > now;
+            if !stays {
+                over.push(Arc::clone(entry));
+            }
+            stays
+        });
+        for entry in &over {
+            entry.actor.cast(TaskMsg::Expired);
+            let text = format!("{:?} was kept for its time and is forgotten", entry.facts);
+            self.shared.tell("task.expired", entry, text);
+        }
+        let ids: Vec<_> = over.iter().map(|entry| entry.facts.id.clone()).collect();
+        if !ids.is_empty() {
+            let shared = Arc::clone(&self.shared);
+            task::spawn(async move { shared.erase(ids).await });
+        }
+    }
+
+    fn arm(&mut self) {
+        let next = self.shared.table().values().map(|entry| entry.expires).min();
+        self.expiry.set(&self.me, next, TasksMsg::ExpiryDue);
+    }
+}

@@ -1,0 +1,120 @@
+//! The line between a call and the task that it becomes.
+//!
+//! The call's work, a future of a request's task, runs on as the task's when its host is no longer to
+//! wait. What it asks goes to its host before that moment, and to the task from then on.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use ractor::ActorRef;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+
+use super::Entry;
+use crate::actors::task::TaskMsg;
+use crate::actors::upstreams::Answers;
+use crate::protocol::model::questions::{Question, Reply, cancelled};
+use crate::protocol::session::Outcome;
+
+/// What a task runs.
+pub type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// Belongs to one call that may become a task. Cheap to clone.
+#[derive(Clone)]
+pub struct Handover(Arc<Inner>);
+
+struct Inner {
+    /// Whom the call may ask as long as it is no task.
+    before: Answers,
+    /// When its host has waited long enough; never where there is none.
+    deadline: Option<Instant>,
+    /// Its server works on a task of its own, so that waiting is of no use.
+    now: Notify,
+    task: OnceLock<ActorRef<TaskMsg>>,
+    tickets: AtomicU64,
+}
+
+impl fmt::Debug for Handover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handover(task: {})", self.is_task())
+    }
+}
+
+impl Handover {
+    /// For a call that may ask `before`, and becomes a task at `deadline`.
+    pub fn new(before: Answers, deadline: Option<Instant>) -> Self {
+        let (now, task, tickets) = (Notify::new(), OnceLock::new(), AtomicU64::new(0));
+        Self(Arc::new(Inner { before, deadline, now, task, tickets }))
+    }
+
+    /// Whom the call may ask as long as it is no task.
+    pub fn before(&self) -> &Answers {
+        &self.0.before
+    }
+
+    /// Whether the call is a task: what it asks goes to [`Self::put`].
+    pub fn is_task(&self) -> bool {
+        self.0.task.get().is_some()
+    }
+
+    /// Resolves when the call is to become a task.
+    pub async fn due(&self) {
+        let deadline = async {
+            match self.0.deadline {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = deadline => {}
+            () = self.0.now.notified() => {}
+        }
+    }
+
+    /// The server works on a task of its own: the call is to become one at once.
+    pub fn hurry(&self) {
+        self.0.now.notify_one();
+    }
+
+    /// What the server says of its task, on its way to whoever looks at ours.
+    pub fn says(&self, message: Option<String>) {
+        if let Some(task) = self.0.task.get() {
+            // A task that has ended says nothing more.
+            let _ = task.cast(TaskMsg::Says { message });
+        }
+    }
+
+    /// Puts a question to whoever follows the task, and waits for the answer for as long as there is a
+    /// task. Dropping the future withdraws the question.
+    pub async fn put(&self, question: &Question) -> Reply {
+        let Some(task) = self.0.task.get() else { return Ok(cancelled()) };
+        let ticket = self.0.tickets.fetch_add(1, Ordering::Relaxed);
+        let (reply, answered) = oneshot::channel();
+        let _open = Open { task: task.clone(), ticket };
+        let message = TaskMsg::Asked { ticket, question: question.clone(), reply };
+        if task.cast(message).is_err() {
+            return Ok(cancelled());
+        }
+        answered.await.unwrap_or_else(|_| Ok(cancelled()))
+    }
+
+    pub(super) fn became(&self, _entry: &Arc<Entry>, actor: ActorRef<TaskMsg>) {
+        // There is one task for each call.
+        let _ = self.0.task.set(actor);
+    }
+}
+
+/// A question that the task has, until its answer.
+struct Open {
+    task: ActorRef<TaskMsg>,
+    ticket: u64,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // Where it was answered, the task has forgotten it.
+        let _ = self.task.cast(TaskMsg::Withdrawn { ticket: self.ticket });
+    }
+}
