@@ -458,6 +458,9 @@ impl HostState {
             {
                 self.context.upstreams.subs().roots_changed(self.id);
             }
+            HostEvent::Foreign { method, params } => {
+                dispatch::alone_note(&self.context, &self.caller, method, params);
+            }
             HostEvent::Notification { method, .. } => {
                 tracing::debug!(host = self.label(), %method, "notification without effect");
             }
@@ -512,7 +515,14 @@ impl HostState {
 
     /// A host that does not read is told of an update when it does; log messages it has missed.
     fn note(&mut self, now: Instant, note: HostNote, credit: OwnedSemaphorePermit) {
-        if self.flows() || !matches!(note, HostNote::Log { .. }) {
+        let settings = self.context.settings();
+        if let HostNote::Foreign { server, .. } = &note
+            && !settings.is_alone(server)
+        {
+            return;
+        }
+        let may_be_missed = matches!(note, HostNote::Log { .. } | HostNote::Foreign { .. });
+        if self.flows() || !may_be_missed {
             self.session.host_note(now, note);
             if let Wire::Link(link) = &mut self.wire {
                 link.withhold(credit);

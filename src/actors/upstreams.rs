@@ -35,7 +35,7 @@ use super::support::ask::AskError;
 use super::support::progress::ProgressSender;
 use super::support::slot::Slot;
 use super::support::task;
-use crate::protocol::jsonrpc::{Method, RawJson};
+use crate::protocol::jsonrpc::{Method, Notification, RawJson};
 use crate::protocol::revision::Era;
 use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::protocol::session::{Answer, Limit};
@@ -237,6 +237,11 @@ impl UpstreamsHandle {
             Called::Done(answer) => Ok(answer),
             open @ Called::Open(_) => Box::pin(open.unattended()).await,
         }
+    }
+
+    /// Passes a notification of a host on to a server, where that runs for it and is not too busy.
+    pub fn note(&self, caller: &Caller, server: &str, note: Notification) {
+        caller::note(&self.shared, caller, server, note);
     }
 
     /// Where questions go from now on that belong to no call.

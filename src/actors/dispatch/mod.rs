@@ -3,6 +3,7 @@
 //! Each takes a request in newest shape and gives its outcome in newest shape. They read snapshots,
 //! ask handles and wait for upstreams; they hold no state beyond one request.
 
+mod alone;
 mod arguments;
 mod as_task;
 mod call_tool;
@@ -40,11 +41,12 @@ use super::parked::ParkedHandle;
 use super::settings::SettingsHandle;
 use super::support::progress::ProgressSender;
 use super::upstreams::{Caller, UpstreamsHandle};
-use crate::protocol::jsonrpc::{Code, Method, RawJson, RpcError};
+use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::ListKind;
 use crate::settings::Settings;
 
+pub(crate) use alone::note as alone_note;
 pub(crate) use as_task::TaskSide;
 pub(crate) use core_tools::instructions;
 pub(crate) use listed::{Listed, Views};
@@ -136,9 +138,6 @@ pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
         "tasks/cancel" => Box::pin(tasks::cancel(context, &request)).await,
         "tasks/list" => tasks::list(context, &request),
         "tasks/result" => Box::pin(tasks::result(context, &request)).await,
-        other => {
-            let text = format!("mcpx has no method `{other}`");
-            Err(RpcError::new(Code::MethodNotFound, text))
-        }
+        _ => Box::pin(alone::forward(context, request)).await,
     }
 }

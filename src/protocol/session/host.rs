@@ -113,6 +113,13 @@ pub enum HostEvent {
     },
     /// The reply to a question of [`HostSession::ask`].
     Answered(Answered),
+    /// A notification that no revision knows.
+    Foreign {
+        /// Its method.
+        method: Method,
+        /// Lifted parameters.
+        params: RawJson,
+    },
     /// A notification that mcpx acts on above (`notifications/roots/list_changed`, …).
     Notification {
         /// Its method.
