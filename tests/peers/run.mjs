@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { Cell } from './cell.mjs';
 import { expectation, throughCore } from './expect.mjs';
 import { CHAINS, HTTP_HOSTS, Http, missing, upstreams as httpUpstreams } from './http.mjs';
-import { opencode } from './opencode/checks.mjs';
+import { opencode, opencodeQuestions } from './opencode/checks.mjs';
 import * as asking from './questions.mjs';
 
 const here = import.meta.dirname;
@@ -200,6 +200,17 @@ async function opencodeRun(mode) {
   table.set(`${mode} opencode × everything`, tell(`${mode} opencode`, outcome));
 }
 
+/** opencode at a server that asks, of either era. */
+async function opencodeAsked(server) {
+  const cell = new Cell({ scratch, mcpx, mode: 'passthrough', upstream: ASKING[server] });
+  const daemon = await cell.daemon();
+  const outcome = await opencodeQuestions({ cell, mode: 'passthrough', modules });
+  outcome.lines.push(...(await cell.end()));
+  daemon.kill('SIGKILL');
+  const title = `questions stdio opencode × ${server}`;
+  table.set(title, tell(title, outcome));
+}
+
 function printTable(modes) {
   if (modes.includes('chains')) {
     console.log();
@@ -252,6 +263,7 @@ modes: direct passthrough core http http-direct chains questions`);
   if (!options.hosts || options.hosts.split(',').includes('opencode')) {
     const own = modes.filter(mode => !OWN.includes(mode) && !mode.startsWith('http'));
     for (const mode of own) await opencodeRun(mode);
+    if (modes.includes('questions')) for (const one of ['ts1', 'ts2']) await opencodeAsked(one);
   }
   printTable(modes);
   console.log(`\n${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
