@@ -196,7 +196,7 @@ fn build(
     });
     let (hosts, root) = (HostsHandle::default(), RootHandle::new());
     let (door, listens) = (DoorHandle::default(), ListensHandle::default());
-    let broker = BrokerHandle::new(settings.watch());
+    let broker = BrokerHandle::new(Arc::clone(store), events.clone(), settings.watch());
     upstreams.use_broker(broker.clone());
     let parked = ParkedHandle::new(settings.watch(), &state.join("keys"), &events);
     let parts = Parts {

@@ -24,7 +24,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
-use self::line::{AskIds, HostLine};
+use self::line::Questions;
 use self::link::LinkWire;
 use self::listen::ListenGuard;
 use self::over_http::Session;
@@ -40,7 +40,7 @@ use super::support::timer::Timer;
 use super::upstreams::{Answers, Caller, HostId};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::http_rules::post::{Refusal, Said};
-use crate::protocol::jsonrpc::{Id, RawJson};
+use crate::protocol::jsonrpc::Id;
 use crate::protocol::model::questions::{Question, Reply};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{
@@ -161,9 +161,8 @@ pub(crate) struct HostState {
     session: HostSession,
     wire: Wire,
     requests: HashMap<CallKey, TaskGuard>,
+    questions: Questions,
     listens: HashMap<CallKey, ListenGuard>,
-    /// Who waits for what the host says to which question.
-    asked: HashMap<Id, oneshot::Sender<Reply>>,
     context: Arc<Context>,
     caller: Caller,
     revision: String,
@@ -176,10 +175,6 @@ pub(crate) struct HostState {
     returns: bool,
     /// Those of them that were others then.
     missed: Vec<ListKind>,
-    /// What a legacy host declared that can answer questions, once it has asked something.
-    declared: Option<RawJson>,
-    /// The ids of what it is asked.
-    asks: Arc<AskIds>,
     opened: bool,
     draining: bool,
     timer: Timer,
@@ -261,15 +256,8 @@ impl Actor for Host {
                 }
                 drop(credit);
             }
-            HostMsg::Ask { key, ask, question, reply } => {
-                state.asked.insert(ask.clone(), reply);
-                state.session.ask(now, key, ask, &question);
-            }
-            HostMsg::Unask { ask } => {
-                if state.asked.remove(&ask).is_some() {
-                    state.session.unask(&ask);
-                }
-            }
+            HostMsg::Ask { key, ask, question, reply } => state.ask(key, ask, &question, reply),
+            HostMsg::Unask { ask } => state.unask(&ask),
             HostMsg::ViewChanged { view } => state.view_changed(view),
             HostMsg::Note { note, credit } => state.note(now, note, credit),
             HostMsg::Streamed { key, word, credit } => state.streamed(key, word, credit),
@@ -338,8 +326,8 @@ impl HostState {
             session: HostSession::new(config),
             wire,
             requests: HashMap::new(),
+            questions: Questions::default(),
             listens: HashMap::new(),
-            asked: HashMap::new(),
             caller,
             revision: String::new(),
             repeats: Arc::new(Repeats::new(settings.call.repeat_memory)),
@@ -349,8 +337,6 @@ impl HostState {
             name: name.unwrap_or_else(clock::random_name).into(),
             returns,
             missed: changed,
-            declared: None,
-            asks: Arc::new(AskIds::start()),
             opened: false,
             draining: false,
             timer: Timer::new(),
@@ -376,6 +362,29 @@ impl HostState {
 
     /// Executes what the session wants, as long as the host takes it.
     fn pump(&mut self) {
+        self.execute();
+        if let Wire::Http(http) = &mut self.wire {
+            http.wire.flush(clock::now());
+            let lost = http.wire.take_lost();
+            if !lost.is_empty() {
+                lost.into_iter().for_each(|post| self.session.stream_lost(post));
+                self.execute();
+            }
+        }
+        self.timer.set(&self.me, self.session.poll_deadline(), HostMsg::DeadlineDue);
+        let in_flight = self.session.in_flight();
+        match &mut self.wire {
+            Wire::Link(link) => link.settle(in_flight),
+            Wire::Http(http) => {
+                let over = self.draining || self.session.agreed().is_none();
+                if over && in_flight == 0 && http.wire.is_answered() {
+                    self.me.stop(None);
+                }
+            }
+        }
+    }
+
+    fn execute(&mut self) {
         while self.has_room() {
             let Some(output) = self.session.poll_output() else { break };
             match output {
@@ -384,18 +393,6 @@ impl HostState {
                 HostOutput::Event(event) => self.act_on(event),
                 HostOutput::Notice(notice) => {
                     self.context.events.emit(Event::from_notice(notice).of_host(self.label()));
-                }
-            }
-        }
-        self.timer.set(&self.me, self.session.poll_deadline(), HostMsg::DeadlineDue);
-        let in_flight = self.session.in_flight();
-        match &mut self.wire {
-            Wire::Link(link) => link.settle(in_flight),
-            Wire::Http(http) => {
-                http.wire.flush(clock::now());
-                let over = self.draining || self.session.agreed().is_none();
-                if over && in_flight == 0 && http.wire.is_answered() {
-                    self.me.stop(None);
                 }
             }
         }
@@ -445,12 +442,15 @@ impl HostState {
                 self.requests.remove(&key);
                 self.listens.remove(&key);
             }
-            HostEvent::Opened { label, revision } => self.opened(&label, revision),
-            HostEvent::Answered { ask, reply } => {
-                if let Some(waiting) = self.asked.remove(&ask) {
-                    // Who waited may have gone.
-                    let _ = waiting.send(reply);
-                }
+            HostEvent::Opened { label, revision, declared } => {
+                self.context.upstreams.subs().host_opened(self.id, declared);
+                self.opened(&label, revision);
+            }
+            HostEvent::Answered(answered) => self.answered(answered),
+            HostEvent::Notification { method, .. }
+                if method.as_str() == "notifications/roots/list_changed" =>
+            {
+                self.context.upstreams.subs().roots_changed(self.id);
             }
             HostEvent::Notification { method, .. } => {
                 tracing::debug!(host = self.label(), %method, "notification without effect");
@@ -502,16 +502,6 @@ impl HostState {
         let lasts = matches!(self.wire, Wire::Link(_)) || self.session.agreed().is_some();
         let owns = form == TaskForm::Core && lasts;
         TaskSide { form, session: owns.then(|| Arc::clone(&self.name)) }
-    }
-
-    /// Whom the request may ask. What a legacy host declared is looked at once: its handshake said it.
-    fn answers(&mut self, key: CallKey, peer: &Peer) -> Answers {
-        if peer.revision.is_modern() {
-            return Answers::Inline { declared: peer.declared_on() };
-        }
-        let declared = self.declared.get_or_insert_with(|| peer.declared_on()).clone();
-        let (asks, limit) = (Arc::clone(&self.asks), self.context.settings().elicit.timeout);
-        Answers::Line { line: HostLine::new(self.me.clone(), key, asks, limit), declared }
     }
 
     /// A host that does not read is told of an update when it does; log messages it has missed.
@@ -569,6 +559,10 @@ impl HostState {
     /// The shim ends its side when it has read the line, so that no frame is lost between the two.
     fn drain(&mut self) {
         self.draining = true;
+        if let Wire::Link(_) = &self.wire {
+            // The shim passes nothing on any more, answers of its host least of all.
+            self.session.stop_asking();
+        }
         self.tell_shim(|| Bytes::from_static(DRAIN_LINE.as_bytes()));
         if let Wire::Http(http) = &mut self.wire {
             http.wire.end_own();

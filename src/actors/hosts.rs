@@ -457,6 +457,7 @@ fn host_config(context: &Context) -> Arc<HostConfig> {
             burst: u32::try_from(settings.host.progress_burst).unwrap_or(u32::MAX),
         },
         log_rate: settings.host.log_rate,
+        max_open_questions: settings.elicit.max_open,
         over_stdio: true,
     })
 }

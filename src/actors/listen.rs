@@ -29,6 +29,7 @@ use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::session::host::{ListenNote, ListenWant};
 use crate::protocol::session::listen::ListenFilter;
 use crate::protocol::session::upstream::ListKind;
+use crate::protocol::task_fsm::Status;
 
 /// What a stream starts with.
 #[derive(Debug)]
@@ -58,8 +59,8 @@ pub(crate) struct Known {
 /// What a stream is told.
 #[derive(Debug)]
 pub(crate) enum ListenMsg {
-    /// Its agreeing task: what it will tell of.
-    Agreed { filter: ListenFilter },
+    /// Its agreeing task: what it will tell of, and tasks that have a status worth telling already.
+    Agreed { filter: ListenFilter, tasks: BTreeMap<String, RawJson> },
     /// The subscriptions: something has come that it asked for.
     NewsCame,
     /// The waiting task: its host takes more.
@@ -134,7 +135,7 @@ impl Actor for Listen {
         state: &mut ListenState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            ListenMsg::Agreed { filter } => state.acknowledge(filter),
+            ListenMsg::Agreed { filter, tasks } => state.acknowledge(filter, tasks),
             ListenMsg::NewsCame => state.take(),
             ListenMsg::RoomAgain => state.wire.room_again(),
             ListenMsg::HostGone => {
@@ -194,12 +195,16 @@ impl ListenState {
         }
     }
 
-    fn acknowledge(&mut self, filter: ListenFilter) {
+    fn acknowledge(&mut self, filter: ListenFilter, tasks: BTreeMap<String, RawJson>) {
         self.wire.say(Word::Agreed(filter.clone()));
         self.filter = filter;
         self.acknowledged = true;
         for kind in std::mem::take(&mut self.known.changed) {
             self.changed(kind);
+        }
+        for (id, params) in tasks {
+            // What has come meanwhile is newer.
+            self.outbox.tasks.entry(id).or_insert(params);
         }
         if self.again {
             // What happened since the stream before broke, nobody knows.
@@ -255,15 +260,33 @@ struct Asking {
 }
 
 impl Asking {
+    /// Finds out, and says so.
+    async fn agree(self, asked: ListenFilter, me: ActorRef<ListenMsg>) {
+        let uris = self.resources(&asked).await;
+        let mut filter = ListenFilter { uris, tasks: BTreeSet::new(), ..asked.clone() };
+        let mut tasks = BTreeMap::new();
+        for id in &asked.tasks {
+            // Tasks of hosts with a session are theirs alone, and theirs are told otherwise.
+            let Some(entry) = self.context.tasks.find(id, None) else { continue };
+            filter.tasks.insert(id.clone());
+            // It may have got there before anybody could listen.
+            if entry.status() != Status::Working {
+                tasks.insert(id.clone(), self.context.tasks.whole(&entry).await.write());
+            }
+        }
+        let _ = me.cast(ListenMsg::Agreed { filter, tasks });
+    }
+
     /// Asks the servers of all resources at once. Those that have not agreed when
     /// `listen.ack_wait` has passed do not tell of theirs: a stream without an acknowledgement is of
     /// no use to its host.
-    async fn agree(self, asked: ListenFilter, me: ActorRef<ListenMsg>) {
+    async fn resources(&self, asked: &ListenFilter) -> BTreeSet<String> {
         let Self { context, caller, listener } = self;
+        let listener = *listener;
         let settings = context.settings();
         let mut asking = JoinSet::new();
         for uri in asked.uris.iter().take(settings.host.max_subscriptions).cloned() {
-            let (context, caller) = (Arc::clone(&context), caller.clone());
+            let (context, caller) = (Arc::clone(context), caller.clone());
             asking.spawn(async move {
                 let said = dispatch::subscribe(&context, Some(listener), &caller, &uri).await;
                 let declined = said.inspect_err(|error| {
@@ -272,18 +295,18 @@ impl Asking {
                 declined.is_ok().then_some(uri)
             });
         }
-        let mut agreed = ListenFilter { uris: BTreeSet::new(), ..asked.clone() };
+        let mut agreed = BTreeSet::new();
         let gathering = async {
             while let Some(joined) = asking.join_next().await {
-                agreed.uris.extend(joined.ok().flatten());
+                agreed.extend(joined.ok().flatten());
             }
         };
         // What was said by then is what was said.
         let _ = tokio::time::timeout(settings.listen.ack_wait, gathering).await;
         drop(asking);
-        for uri in asked.uris.difference(&agreed.uris) {
+        for uri in asked.uris.difference(&agreed) {
             context.upstreams.subs().unsubscribe(listener, uri);
         }
-        let _ = me.cast(ListenMsg::Agreed { filter: agreed });
+        agreed
     }
 }

@@ -171,6 +171,7 @@ impl Parts {
             self.tasks.flush(settings.daemon.ask).await;
             self.catalog.flush(settings.daemon.ask).await;
             self.eras.flush(settings.daemon.ask).await;
+            self.broker.flush(settings.daemon.ask).await;
         };
         if tokio::time::timeout(whole, stopping).await.is_err() {
             let text = "the stop took longer than daemon.stop_timeout; the rest is cut off";
@@ -199,17 +200,19 @@ enum Child {
     Settings,
     Parked,
     Listens,
+    Broker,
     Hosts,
 }
 
 impl Child {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::EraCache,
         Self::Catalog,
         Self::Upstreams,
         Self::Tasks,
         Self::Settings,
         Self::Parked,
+        Self::Broker,
         Self::Listens,
         Self::Hosts,
     ];
@@ -297,6 +300,7 @@ impl RootState {
             Child::Settings => parts.settings.start(me).await?,
             Child::Parked => parts.parked.start(me).await?,
             Child::Listens => parts.listens.start(me, parts.events.clone()).await?,
+            Child::Broker => parts.broker.start(me).await?,
             Child::Hosts => parts.hosts.start(me, parts.context()).await?,
         };
         self.children.insert(cell.get_id(), child);

@@ -28,7 +28,7 @@ use super::instance::{InstanceId, InstanceMsg};
 use super::listen::ListenMsg;
 use super::pool::directory::ScopeKey;
 use super::upstreams::{Caller, HostId};
-use crate::protocol::jsonrpc::{RawJson, RpcError};
+use crate::protocol::jsonrpc::{Object, RawJson, RpcError};
 use crate::protocol::model::logging::LogMessage;
 use crate::protocol::session::Limit;
 use crate::settings::ServerDef;
@@ -88,6 +88,23 @@ impl Subs {
             let listener = Listener::host(caller.clone(), line, log_queue);
             self.lock().listeners.insert(ListenerId::Host(id), listener);
         }
+    }
+
+    /// Its handshake said what it can be asked; none where it makes none, and each of its requests
+    /// says so for itself.
+    pub fn host_opened(&self, host: HostId, declared: Option<RawJson>) {
+        self.lock().host_opened(host, declared);
+    }
+
+    /// What all hosts with a handshake declared that are served in this scope, as far as they can be
+    /// asked by requests: `sampling` and `roots` (U-36). Empty where there is no such host.
+    pub fn declared(&self, def: &ServerDef, scope: &ScopeKey) -> Object {
+        self.lock().declared(def, scope)
+    }
+
+    /// The roots of a host are others: the instances that serve it are told.
+    pub fn roots_changed(&self, host: HostId) {
+        self.lock().roots_changed(host);
     }
 
     /// The supervisor of hosts begins anew: those of an incarnation before it ended with it.
@@ -188,7 +205,7 @@ impl Subs {
         let key: GroupKey = (Arc::from(def.key.as_str()), scope.clone());
         let mut table = self.lock();
         let group = table.groups.entry(key.clone()).or_default();
-        group.watchers.push(Watcher { instance, actor, told: false });
+        group.watchers.push(Watcher { instance, actor, told: false, roots_changed: false });
         Some(Watching { subs: self.clone(), def: Arc::clone(def), key, instance })
     }
 
@@ -231,6 +248,21 @@ impl Watching {
     /// A resource has changed.
     pub fn updated(&self, uri: &str) {
         self.subs.lock().updated(&self.key, uri);
+    }
+
+    /// Whether roots of a host that it serves have changed since it was asked last.
+    pub fn roots_changed(&self) -> bool {
+        let mut table = self.subs.lock();
+        let Some(group) = table.groups.get_mut(&self.key) else { return false };
+        let mut watchers = group.watchers.iter_mut();
+        let own = watchers.find(|watcher| watcher.instance == self.instance);
+        own.is_some_and(|watcher| std::mem::take(&mut watcher.roots_changed))
+    }
+
+    /// What a person was sent to do at a url is done: hosts that share the instance may have sent
+    /// them there, and who has not knows no such id.
+    pub fn completed(&self, id: &RawJson) {
+        self.subs.lock().completed(&self.def, &self.key.1, id);
     }
 
     /// The server logged something that is about no call: hosts that share the instance may hear it.

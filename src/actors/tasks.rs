@@ -191,6 +191,11 @@ impl TasksHandle {
         all
     }
 
+    /// How many run.
+    pub fn running(&self) -> usize {
+        self.shared.table().values().filter(|entry| !entry.status().is_terminal()).count()
+    }
+
     /// Takes answers by the keys of their questions; unknown keys are ignored (T-06). When it returns,
     /// the task shows that they were taken.
     pub async fn answer(&self, entry: &Entry, replies: Vec<(String, Reply)>) {

@@ -117,6 +117,8 @@ pub enum Reason {
     Unavailable,
     /// It may have reached the upstream and no answer came.
     OutcomeUnknown,
+    /// Somebody had to agree, and nobody did.
+    NotConfirmed,
 }
 
 impl Reason {
@@ -127,6 +129,7 @@ impl Reason {
             Self::Timeout => "timeout",
             Self::Unavailable => "unavailable",
             Self::OutcomeUnknown => "outcome_unknown",
+            Self::NotConfirmed => "not_confirmed",
         }
     }
 }

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::ops::{OPS, Op, Place, Verb};
+use super::request::STREAMING;
 use super::request::param_schema;
 use super::route;
 use super::samples;
@@ -93,7 +94,7 @@ fn reference(name: &str) -> Json {
 
 fn content(op: &Op) -> Json {
     let mut content = json!({"application/json": {"schema": reference(op.answer)}});
-    let streams = op.params.iter().any(|param| matches!(param.name, "follow" | "progress"));
+    let streams = op.params.iter().any(|param| STREAMING.contains(&param.name));
     if streams && let Some(kinds) = content.as_object_mut() {
         kinds.insert("text/event-stream".to_owned(), json!({"schema": {"type": "string"}}));
     }

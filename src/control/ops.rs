@@ -1,5 +1,8 @@
 //! The table of ops. A row is written once; command, route, description and MCP tool follow (D-10).
 
+mod questions;
+mod tasks;
+
 /// An op, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OpName {
@@ -27,6 +30,22 @@ pub enum OpName {
     Call,
     /// The same, for callers who want the error flag beside the result.
     Ask,
+    /// The questions that wait for a person.
+    ElicitList,
+    /// One of them.
+    ElicitShow,
+    /// One is answered.
+    ElicitAnswer,
+    /// One is declined.
+    ElicitDecline,
+    /// One is dismissed.
+    ElicitCancel,
+    /// Calls that nobody waits for.
+    Tasks,
+    /// One of them.
+    Task,
+    /// One of them is given up.
+    TaskCancel,
     /// What servers wrote to stderr.
     Logs,
     /// What happened.
@@ -210,6 +229,13 @@ const CALL_PARAMS: &[Param] = &[
         required: false,
         doc: "Whether progress is sent as events before the result.",
     },
+    text(
+        "questions",
+        Place::Body,
+        false,
+        "Questions of this call are sent as events and kept: `here` where a person at this end answers \
+         them, `elsewhere` where they are only shown.",
+    ),
 ];
 
 /// Every op, in the order of the help.
@@ -391,6 +417,14 @@ pub const OPS: &[Op] = &[
         needs: Needs::Start,
         answer: "AskAnswer",
     },
+    tasks::LIST,
+    tasks::GET,
+    tasks::CANCEL,
+    questions::LIST,
+    questions::SHOW,
+    questions::ANSWER,
+    questions::DECLINE,
+    questions::CANCEL,
     Op {
         name: OpName::Logs,
         id: "logs",

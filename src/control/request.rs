@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::ops::{Op, OpName, Param, ParamKind, Place};
 use super::route::{self, HttpParts};
-use super::types::{ApiError, CallRequest, FailureCode, PromptRequest};
+use super::types::{AnswerRequest, ApiError, CallRequest, FailureCode, PromptRequest, WhoAnswers};
 use crate::protocol::jsonrpc::{Object, RawJson};
 
 /// An op to be executed.
@@ -66,6 +66,40 @@ pub enum OpCall {
     Call(CallRequest),
     /// See [`OpName::Ask`].
     Ask(CallRequest),
+    /// See [`OpName::ElicitList`].
+    Questions {
+        /// As a stream that goes on.
+        follow: bool,
+    },
+    /// See [`OpName::ElicitShow`].
+    Question {
+        /// Its id.
+        id: String,
+    },
+    /// See [`OpName::ElicitAnswer`].
+    Answer(AnswerRequest),
+    /// See [`OpName::ElicitDecline`].
+    Decline {
+        /// Its id.
+        id: String,
+    },
+    /// See [`OpName::ElicitCancel`].
+    Cancel {
+        /// Its id.
+        id: String,
+    },
+    /// See [`OpName::Tasks`].
+    Tasks,
+    /// See [`OpName::Task`].
+    Task {
+        /// Its id, or its beginning.
+        task: String,
+    },
+    /// See [`OpName::TaskCancel`].
+    TaskCancel {
+        /// Its id, or its beginning.
+        task: String,
+    },
     /// See [`OpName::Logs`].
     Logs {
         /// Only this server.
@@ -109,6 +143,9 @@ pub enum OpCall {
     Shutdown,
 }
 
+/// The parameters that ask for a stream of events; an MCP tool does not take them.
+pub(super) const STREAMING: [&str; 3] = ["follow", "progress", "questions"];
+
 /// Parameters as JSON, by name.
 type Given = Vec<(&'static str, RawJson)>;
 
@@ -128,6 +165,14 @@ impl OpCall {
             Self::Prompt(_) => OpName::Prompt,
             Self::Call(_) => OpName::Call,
             Self::Ask(_) => OpName::Ask,
+            Self::Questions { .. } => OpName::ElicitList,
+            Self::Question { .. } => OpName::ElicitShow,
+            Self::Answer(_) => OpName::ElicitAnswer,
+            Self::Decline { .. } => OpName::ElicitDecline,
+            Self::Cancel { .. } => OpName::ElicitCancel,
+            Self::Tasks => OpName::Tasks,
+            Self::Task { .. } => OpName::Task,
+            Self::TaskCancel { .. } => OpName::TaskCancel,
             Self::Logs { .. } => OpName::Logs,
             Self::Events { .. } => OpName::Events,
             Self::SettingsGet { .. } => OpName::SettingsGet,
@@ -145,8 +190,10 @@ impl OpCall {
     /// Whether it is answered by a stream of events rather than by one answer.
     pub const fn streams(&self) -> bool {
         match self {
-            Self::Logs { follow, .. } | Self::Events { follow } => *follow,
-            Self::Call(call) | Self::Ask(call) => call.progress,
+            Self::Logs { follow, .. } | Self::Events { follow } | Self::Questions { follow } => {
+                *follow
+            }
+            Self::Call(call) | Self::Ask(call) => call.progress || call.questions.is_some(),
             _ => false,
         }
     }
@@ -178,7 +225,7 @@ impl OpCall {
         let mut given = Given::new();
         take_members(op, &[Place::Path, Place::Query, Place::Body], arguments, &mut given)?;
         // A tool's answer is one answer; what may stream elsewhere does not here.
-        given.retain(|(name, _)| *name != "follow" && *name != "progress");
+        given.retain(|(name, _)| !STREAMING.contains(name));
         if op.name == OpName::Events {
             given.push(("follow", RawJson::write(&false)));
         }
@@ -218,8 +265,22 @@ impl OpCall {
                 arguments: values.raw("arguments").cloned(),
                 project: values.text("project"),
             }),
-            OpName::Call => Self::Call(values.call()),
-            OpName::Ask => Self::Ask(values.call()),
+            OpName::Call => Self::Call(values.call()?),
+            OpName::Ask => Self::Ask(values.call()?),
+            OpName::ElicitList => {
+                Self::Questions { follow: values.read("follow").unwrap_or(false) }
+            }
+            OpName::ElicitShow => Self::Question { id: values.needed("id") },
+            OpName::ElicitAnswer => Self::Answer(AnswerRequest {
+                id: values.needed("id"),
+                content: values.raw("content").cloned(),
+                value: values.read("value"),
+            }),
+            OpName::ElicitDecline => Self::Decline { id: values.needed("id") },
+            OpName::ElicitCancel => Self::Cancel { id: values.needed("id") },
+            OpName::Tasks => Self::Tasks,
+            OpName::Task => Self::Task { task: values.needed("task") },
+            OpName::TaskCancel => Self::TaskCancel { task: values.needed("task") },
             OpName::Logs => Self::Logs {
                 server: values.text("server"),
                 lines: values.read("lines"),
@@ -278,16 +339,31 @@ impl OpCall {
                 put("arguments", call.arguments.clone());
                 put("project", text(&call.project));
                 put("progress", call.progress.then(|| RawJson::write(&true)));
+                put("questions", call.questions.map(|who| RawJson::write(who.as_str())));
+            }
+            Self::Question { id } | Self::Decline { id } | Self::Cancel { id } => {
+                put("id", Some(RawJson::write(id)));
+            }
+            Self::Answer(answer) => {
+                put("id", Some(RawJson::write(&answer.id)));
+                put("content", answer.content.clone());
+                put("value", text(&answer.value));
+            }
+            Self::Task { task } | Self::TaskCancel { task } => {
+                put("task", Some(RawJson::write(task)));
             }
             Self::Logs { server, lines, follow } => {
                 put("server", text(server));
                 put("lines", lines.as_ref().map(RawJson::write));
                 put("follow", Some(RawJson::write(follow)));
             }
-            Self::Events { follow } => put("follow", Some(RawJson::write(follow))),
+            Self::Events { follow } | Self::Questions { follow } => {
+                put("follow", Some(RawJson::write(follow)));
+            }
             Self::SettingsGet { key } => put("key", text(key)),
             Self::SettingsSet { changes } => put("settings", Some(RawJson::write(changes))),
             Self::Reload
+            | Self::Tasks
             | Self::Config
             | Self::Protocol
             | Self::Http
@@ -320,14 +396,21 @@ impl Values<'_> {
         self.read(name).unwrap_or_default()
     }
 
-    fn call(&self) -> CallRequest {
-        CallRequest {
+    fn call(&self) -> Result<CallRequest, ApiError> {
+        let questions = match self.text("questions") {
+            None => None,
+            Some(word) => Some(WhoAnswers::of_word(&word).ok_or_else(|| {
+                bad(format!("`questions` is `here` or `elsewhere`, not {word:?}"))
+            })?),
+        };
+        Ok(CallRequest {
             namespace: self.needed("namespace"),
             tool: self.needed("tool"),
             arguments: self.raw("arguments").cloned(),
             project: self.text("project"),
             progress: self.read("progress").unwrap_or(false),
-        }
+            questions,
+        })
     }
 }
 
@@ -434,7 +517,7 @@ pub fn param_schema(param: &Param) -> Json {
 
 /// The input schema of an op's MCP tool; the closed empty object where it takes nothing (H-52).
 pub fn input_schema(op: &Op) -> Json {
-    let taken = |param: &&Param| param.name != "follow" && param.name != "progress";
+    let taken = |param: &&Param| !STREAMING.contains(&param.name);
     let mut schema = Map::new();
     schema.insert("type".to_owned(), "object".into());
     let properties: Map<String, Json> = op
@@ -471,6 +554,12 @@ mod tests {
             ),
             project: Some("/p".to_owned()),
             progress: true,
+            questions: Some(WhoAnswers::Elsewhere),
+        };
+        let answer = AnswerRequest {
+            id: "k3fp".to_owned(),
+            content: call.arguments.clone(),
+            value: Some("x".to_owned()),
         };
         let changes = json!({"call.idle_timeout": "2m", "x": null}).as_object().unwrap().clone();
         vec![
@@ -491,6 +580,14 @@ mod tests {
             }),
             OpCall::Call(call.clone()),
             OpCall::Ask(call),
+            OpCall::Questions { follow: true },
+            OpCall::Question { id: "a/b".to_owned() },
+            OpCall::Answer(answer),
+            OpCall::Decline { id: "k3fp".to_owned() },
+            OpCall::Cancel { id: "k3fp".to_owned() },
+            OpCall::Tasks,
+            OpCall::Task { task: "0a1b".to_owned() },
+            OpCall::TaskCancel { task: "0a/1b".to_owned() },
             OpCall::Logs { server: server(), lines: Some(3), follow: true },
             OpCall::Events { follow: false },
             OpCall::SettingsGet { key: Some("call.idle_timeout".to_owned()) },

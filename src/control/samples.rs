@@ -20,6 +20,12 @@ pub(super) fn answers() -> Vec<(&'static str, Json)> {
         ("ResourcesAnswer", to_json(&resources())),
         ("PromptsAnswer", to_json(&prompts())),
         ("AskAnswer", to_json(&ask())),
+        ("QuestionsAnswer", to_json(&t::QuestionsAnswer { questions: vec![question()] })),
+        ("QuestionView", to_json(&question())),
+        ("QuestionAnswered", to_json(&question_answered())),
+        ("TasksAnswer", to_json(&t::TasksAnswer { tasks: vec![task()] })),
+        ("TaskAnswer", to_json(&task_answer())),
+        ("TaskCancelled", to_json(&t::TaskCancelled { task: task(), cancelled: true })),
         ("LogsAnswer", to_json(&logs())),
         ("EventsAnswer", to_json(&events())),
         ("SettingsAnswer", to_json(&t::SettingsAnswer { settings: vec![setting()] })),
@@ -56,6 +62,7 @@ fn status() -> t::StatusAnswer {
             )),
             state_dir: text("/home/me/.local/state/mcpx"),
             memory: Some(9_000_000),
+            tasks: 1,
             configuration: vec![text("config.toml:3:1: unknown key `call.idle`")],
         },
         servers: vec![t::ServerView {
@@ -81,6 +88,7 @@ fn status() -> t::StatusAnswer {
                 revision: Some(text("2025-11-25")),
                 uptime_ms: 1_000,
                 in_flight: 1,
+                interactive: true,
             }],
         }],
         hosts: vec![t::HostView {
@@ -157,6 +165,30 @@ fn ask() -> t::AskAnswer {
     t::AskAnswer { failed: false, result }
 }
 
+fn question() -> t::QuestionView {
+    let properties = json!({"answer": {"type": "string"}});
+    let schema = json!({"type": "object", "properties": properties, "required": ["answer"]});
+    t::QuestionView {
+        id: text("k3fp"),
+        state: t::QuestionState::Open,
+        kind: t::QuestionKind::Form,
+        server: text("demo"),
+        what: text("tool `ask` of server `demo`"),
+        host: Some(text("opencode 1.0.0")),
+        task: Some(text("786512e2")),
+        message: text("Tea or coffee?"),
+        url: Some(text("https://docs.example/connect")),
+        params: RawJson::write(&json!({"message": "Tea or coffee?", "requestedSchema": schema})),
+        asked_at: 1_790_000_000_000,
+        expires_at: 1_790_001_800_000,
+        fate: Some(text("the daemon ended before it was answered")),
+    }
+}
+
+fn question_answered() -> t::QuestionAnswered {
+    t::QuestionAnswered { id: text("k3fp"), action: text("accept") }
+}
+
 fn logs() -> t::LogsAnswer {
     let line = t::LogLine { server: text("github"), instance: 1, text: text("listening on stdio") };
     t::LogsAnswer { lines: vec![line] }
@@ -195,6 +227,7 @@ fn config() -> t::ConfigAnswer {
     t::ConfigAnswer {
         files: vec![text("/home/me/.config/mcpx/config.toml")],
         settings: [(text("call.idle_timeout"), json!("2m"))].into(),
+        policy: [(text("github.create_*"), text("ask"))].into(),
         servers: vec![t::ServerConfig {
             server: text("github"),
             namespace: text("github"),
@@ -212,6 +245,8 @@ fn config() -> t::ConfigAnswer {
             cwd: Some(text(".")),
             scope: text("project"),
             max: 1,
+            allow: Some(vec![text("get_*")]),
+            deny: vec![text("*_all")],
             protocol: Some(text("prefer-discover")),
             revision: Some(text("2025-11-25")),
             idle_timeout: Some(text("10m")),
@@ -281,6 +316,30 @@ fn version() -> t::VersionAnswer {
     t::VersionAnswer { version: text("0.1.0"), revisions, attach: 1 }
 }
 
+fn task() -> t::TaskView {
+    t::TaskView {
+        task: text("3f0c9d1e5a7b4c2d8e6f1a2b3c4d5e6f"),
+        status: text("input_required"),
+        message: Some(text("half of it is done")),
+        what: text("tool `build` of server `ci`"),
+        server: text("ci"),
+        host: text("opencode 1.2.3"),
+        created_ms: 1_785_283_200_000,
+        ttl_ms: 7_200_000,
+        questions: 1,
+    }
+}
+
+fn task_answer() -> t::TaskAnswer {
+    let raw = |json: Json| Some(RawJson::write(&json));
+    t::TaskAnswer {
+        task: task(),
+        asks: raw(json!({ "q1": { "method": "roots/list", "params": {} } })),
+        result: raw(json!({ "content": [] })),
+        error: raw(json!({ "code": -32603, "message": "it broke" })),
+    }
+}
+
 fn error() -> t::ApiError {
     t::ApiError::new(t::FailureCode::Unavailable, "server github is parked: exited with status 1")
         .with_reason("unavailable")
@@ -308,6 +367,12 @@ mod tests {
                 "ResourcesAnswer" => assert!(json["namespaces"][0]["templates"][0].is_object()),
                 "PromptsAnswer" => assert!(json["namespaces"][0]["prompts"][0].is_object()),
                 "AskAnswer" => assert!(json["result"]["content"].is_array()),
+                "QuestionsAnswer" => assert!(json["questions"][0]["params"].is_object()),
+                "QuestionView" => assert!(json["params"].is_object()),
+                "QuestionAnswered" => round_trip::<t::QuestionAnswered>(name, json),
+                "TasksAnswer" => round_trip::<t::TasksAnswer>(name, json),
+                "TaskAnswer" => assert!(json["asks"]["q1"].is_object()),
+                "TaskCancelled" => round_trip::<t::TaskCancelled>(name, json),
                 "LogsAnswer" => round_trip::<t::LogsAnswer>(name, json),
                 "EventsAnswer" => round_trip::<t::EventsAnswer>(name, json),
                 "SettingsAnswer" => round_trip::<t::SettingsAnswer>(name, json),

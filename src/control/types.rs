@@ -1,6 +1,8 @@
 //! Requests and answers of the control API, as both sides of the socket read and write them.
 
 mod offers;
+mod questions;
+mod tasks;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +14,11 @@ use crate::protocol::jsonrpc::RawJson;
 pub use offers::{
     NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer, ResourcesAnswer,
 };
+pub use questions::{
+    AnswerRequest, QuestionAnswered, QuestionClosed, QuestionKind, QuestionState, QuestionView,
+    QuestionsAnswer, WhoAnswers,
+};
+pub use tasks::{TaskAnswer, TaskCancelled, TaskView, TasksAnswer};
 
 /// `GET /v1/version`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +97,9 @@ pub struct DaemonView {
     /// Its resident memory in bytes, where the system tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    /// Calls that run as tasks.
+    #[serde(default)]
+    pub tasks: usize,
     /// What was wrong with the configuration when it was last read; see [`HealthAnswer`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub configuration: Vec<String>,
@@ -195,6 +205,9 @@ pub struct InstanceView {
     pub uptime_ms: u64,
     /// Calls in flight.
     pub in_flight: usize,
+    /// Whether it has one call at a time, because it asks questions without saying in which call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interactive: bool,
 }
 
 /// One host connection.
@@ -276,6 +289,9 @@ pub struct CallRequest {
     /// Its arguments: an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<RawJson>,
+    /// Who answers its questions; without it only who listens to all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub questions: Option<WhoAnswers>,
     /// The project folder on whose behalf; the daemon's "no project" where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
@@ -307,6 +323,10 @@ pub mod stream {
     pub const EVENT: &str = "event";
     /// A listener was too slow; data: a [`super::Missed`].
     pub const MISSED: &str = "missed";
+    /// A question that is open; data: a [`super::QuestionView`].
+    pub const QUESTION: &str = "question";
+    /// A question that no longer is; data: a [`super::QuestionClosed`].
+    pub const CLOSED: &str = "closed";
 }
 
 /// What a slow listener did not get.
@@ -413,6 +433,9 @@ pub struct ConfigAnswer {
     pub settings: BTreeMap<String, serde_json::Value>,
     /// The servers, in the order of the files.
     pub servers: Vec<ServerConfig>,
+    /// What may be called: patterns and what they say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub policy: BTreeMap<String, String>,
     /// The whole as a file that would be read to the same effect.
     pub toml: String,
 }
@@ -461,6 +484,12 @@ pub struct ServerConfig {
     /// Its own exposure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expose: Option<String>,
+    /// Only these of its tools, where that is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+    /// None of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
     /// Its own prefix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,

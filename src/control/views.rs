@@ -10,6 +10,7 @@ use crate::protocol::revision::Revision;
 use crate::settings::defs::Applies;
 use crate::settings::layers::{InForce, Layer};
 use crate::settings::mistake::hint;
+use crate::settings::policy::{Glob, PolicyRule};
 use crate::settings::servers::preference_word;
 use crate::settings::value::{Secret, duration_text};
 use crate::settings::{AuthDef, Loaded, Mistake, ServerDef, references};
@@ -74,11 +75,17 @@ impl ServerConfig {
             revision: def.revision.map(Revision::as_str).map(str::to_owned),
             idle_timeout: def.idle_timeout.map(duration_text),
             expose: def.expose.map(|mode| mode.as_str().to_owned()),
+            allow: def.tools.allow.as_deref().map(texts),
+            deny: texts(&def.tools.deny),
             prefix: def.prefix.clone(),
             builtin: def.builtin,
             origin,
         }
     }
+}
+
+fn texts(globs: &[Glob]) -> Vec<String> {
+    globs.iter().map(Glob::to_string).collect()
 }
 
 /// A text that may be a secret: references as they were written, anything else masked.
@@ -142,13 +149,19 @@ impl ConfigAnswer {
             .zip(places)
             .map(|(def, place)| ServerConfig::of(def, place))
             .collect();
-        let toml = toml_text(loaded, &servers);
+        let rule = |rule: &PolicyRule| (rule.pattern(), rule.rule.as_str().to_owned());
+        let policy = loaded.policy.iter().map(rule).collect();
+        let toml = toml_text(loaded, &servers, &policy);
         let files = loaded.files.iter().map(|file| file.display().to_string()).collect();
-        Self { files, settings, servers, toml }
+        Self { files, settings, servers, policy, toml }
     }
 }
 
-fn toml_text(loaded: &Loaded, servers: &[ServerConfig]) -> String {
+fn toml_text(
+    loaded: &Loaded,
+    servers: &[ServerConfig],
+    policy: &BTreeMap<String, String>,
+) -> String {
     let mut text = String::new();
     let mut section = "";
     for in_force in &loaded.resolved.all {
@@ -161,6 +174,12 @@ fn toml_text(loaded: &Loaded, servers: &[ServerConfig]) -> String {
             section = table;
         }
         let _ = writeln!(text, "{name} = {} # {}", in_force.value.to_json(), in_force.origin);
+    }
+    if !policy.is_empty() {
+        let _ = writeln!(text, "{}[policy]", if text.is_empty() { "" } else { "\n" });
+        for (pattern, rule) in policy {
+            let _ = writeln!(text, "{} = {}", toml_string(pattern), toml_string(rule));
+        }
     }
     for server in servers.iter().filter(|server| !server.builtin) {
         let _ = writeln!(
@@ -197,6 +216,16 @@ fn server_toml(text: &mut String, server: &ServerConfig) {
         if !pairs.is_empty() {
             put(name, &format!("{{ {} }}", pairs.join(", ")));
         }
+    }
+    let list = |texts: &[String]| {
+        let quoted: Vec<_> = texts.iter().map(|text| toml_string(text)).collect();
+        format!("[{}]", quoted.join(", "))
+    };
+    let allow = server.allow.as_ref().map(|allow| format!("allow = {}", list(allow)));
+    let deny = (!server.deny.is_empty()).then(|| format!("deny = {}", list(&server.deny)));
+    let tools: Vec<_> = allow.into_iter().chain(deny).collect();
+    if !tools.is_empty() {
+        put("tools", &format!("{{ {} }}", tools.join(", ")));
     }
     put("namespace", &toml_string(&server.namespace));
     put("scope", &toml_string(&server.scope));

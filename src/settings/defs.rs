@@ -196,6 +196,12 @@ pub const DEFS: &[Def] = &[
          is cancelled at once.",
     ),
     live(
+        "elicit.linger",
+        time(NOW, HOUR),
+        "How long a question is kept when the last who could see it has gone, and that of a `mcpx call` \
+         that is not on a terminal while nobody listens.",
+    ),
+    live(
         "elicit.timeout",
         time(MS, WEEK),
         "How long a host or a person may take to answer a question.",
@@ -221,6 +227,17 @@ pub const DEFS: &[Def] = &[
         time(NOW, HOUR),
         "How long further questions of a server are waited for before a 2026-07-28 host is told of the \
          first, so that it gets those that belong together at once.",
+    ),
+    live(
+        "elicit.keep_lost",
+        time(NOW, WEEK),
+        "How long questions are shown that were open when an earlier daemon ended.",
+    ),
+    live(
+        "elicit.confirm_destructive",
+        Kind::Switch,
+        "Whether a call of a tool that may destroy something is confirmed first: of every tool that is \
+         neither marked read-only nor marked as not destructive.",
     ),
     // Tasks.
     live(

@@ -30,7 +30,14 @@ const EXAMPLE_HEAD: &str = "\
 # command = [\"npx\", \"-y\", \"@modelcontextprotocol/server-github\"]
 # env = { GITHUB_TOKEN = \"${env:GITHUB_TOKEN}\" }
 #
-# What may stand in such a table:
+# What may be called of its tools: \"allow\" (the default), \"ask\" (only once somebody has agreed) or \"deny\"
+# (it is hidden). `*` and `?` are wildcards; the most specific rule decides, wherever it stands.
+#
+# [policy]
+# \"github.create_*\" = \"ask\"
+# \"*.delete_*\" = \"deny\"
+#
+# What may stand in a server's table:
 #
 ";
 
@@ -107,6 +114,17 @@ pub fn schema(defaults: &LayerValues) -> Result<String, Mistake> {
             "type": "object",
             "description": "The servers that mcpx fronts, by name.",
             "additionalProperties": server_schema(),
+        }),
+    );
+    sections.insert(
+        "policy".to_owned(),
+        json!({
+            "type": "object",
+            "description": "What may be called: NAMESPACE.TOOL with `*` and `?`; the most specific decides.",
+            "additionalProperties": {"anyOf": [
+                {"enum": ["allow", "ask", "deny"]},
+                {"type": "object", "additionalProperties": {"enum": ["allow", "ask", "deny"]}},
+            ]},
         }),
     );
     sections.insert("$schema".to_owned(), json!({"type": "string"}));

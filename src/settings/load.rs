@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::layers::{Layer, Resolved, Sources};
 use super::mistake::{Mistake, Place};
 use super::parse;
+use super::policy::{self, PolicyRule};
 use super::servers::{self, Scope, ServerDef, ServerDraft};
 use super::typed::Settings;
 
@@ -18,6 +19,8 @@ pub struct Loaded {
     pub resolved: Resolved,
     /// Where each of `settings.servers` is defined; `None` for the built-in one.
     pub server_places: Vec<Option<Place>>,
+    /// `[policy]` of all files, in their order; what it says of a server stands in its definition too.
+    pub policy: Vec<PolicyRule>,
     /// The files that were read, weakest first.
     pub files: Vec<PathBuf>,
     /// What is no mistake but worth a word: run-time values that no longer fit and were left out, and
@@ -32,10 +35,12 @@ impl Settings {
         let mut warnings = Vec::new();
         let mut layers = vec![parse::defaults()?];
         let mut drafts: Vec<ServerDraft> = Vec::new();
+        let mut policy: Vec<PolicyRule> = Vec::new();
         let mut files = Vec::new();
         for (layer, path) in sources.files() {
             if let Some(content) = parse::read_file(&path, layer, &mut mistakes) {
                 layers.push(content.values);
+                policy::place(&mut policy, content.policy);
                 content.servers.into_iter().for_each(|draft| place_server(&mut drafts, draft));
             }
             files.push(path);
@@ -49,9 +54,13 @@ impl Settings {
         }
         let resolved = Resolved::merge(&layers).map_err(|mistake| vec![mistake])?;
         check_together(&resolved).map_err(|mistake| vec![mistake])?;
-        let (settings, server_places) = assemble(&resolved, drafts, program);
+        let (settings, server_places) = assemble(&resolved, drafts, &policy, program);
+        let namespaces: Vec<&str> =
+            settings.servers.iter().map(|server| server.namespace.as_str()).collect();
+        warnings.extend(policy::about_nothing(&policy, &namespaces));
         warnings.extend(sessions_that_are_calls(&settings, &server_places));
-        Ok(Loaded { settings: Arc::new(settings), resolved, server_places, files, warnings })
+        let settings = Arc::new(settings);
+        Ok(Loaded { settings, resolved, server_places, policy, files, warnings })
     }
 
     /// The built-in values and the built-in upstream alone: what tests and broken configurations
@@ -106,16 +115,21 @@ fn place_server(drafts: &mut Vec<ServerDraft>, draft: ServerDraft) {
 fn assemble(
     resolved: &Resolved,
     drafts: Vec<ServerDraft>,
+    policy: &[PolicyRule],
     program: &Path,
 ) -> (Settings, Vec<Option<Place>>) {
     let mut settings = Settings::of_values(resolved);
+    let govern = |mut def: ServerDef| {
+        def.tools.govern(&def.namespace, policy);
+        Arc::new(def)
+    };
     if drafts.is_empty() {
-        settings.servers = vec![Arc::new(ServerDef::demo(program))];
+        settings.servers = vec![govern(ServerDef::demo(program))];
         return (settings, vec![None]);
     }
     let places = drafts.iter().map(|draft| Some(draft.place.clone())).collect();
     let max = settings.pool.max;
-    settings.servers = drafts.into_iter().map(|draft| Arc::new(draft.finish(max))).collect();
+    settings.servers = drafts.into_iter().map(|draft| govern(draft.finish(max))).collect();
     (settings, places)
 }
 

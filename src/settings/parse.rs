@@ -6,6 +6,7 @@ use std::path::Path;
 use super::defs::{DEFS, Def, find};
 use super::layers::{FlagValue, Layer, LayerValues};
 use super::mistake::{Mistake, Place, hint};
+use super::policy::{self, PolicyRule};
 use super::servers::{self, ServerDraft};
 use super::tree::{Entry, Node, Raw, SourceText};
 
@@ -19,6 +20,8 @@ pub struct FileContent {
     pub values: LayerValues,
     /// Its `[servers.NAME]` tables, in order.
     pub servers: Vec<ServerDraft>,
+    /// Its `[policy]`.
+    pub policy: Vec<PolicyRule>,
 }
 
 /// The layer of the built-in values.
@@ -47,12 +50,13 @@ pub fn read_source(source: &SourceText, layer: Layer, mistakes: &mut Vec<Mistake
         mistakes,
         values: LayerValues { layer, values: Vec::new() },
         servers: Vec::new(),
+        policy: Vec::new(),
     };
     match source.parse() {
         Ok(top) => reading.top(&top),
         Err(mut found) => reading.mistakes.append(&mut found),
     }
-    FileContent { values: reading.values, servers: reading.servers }
+    FileContent { values: reading.values, servers: reading.servers, policy: reading.policy }
 }
 
 /// Names of tables that hold servers elsewhere; people paste them.
@@ -63,6 +67,7 @@ struct FileReading<'a> {
     mistakes: &'a mut Vec<Mistake>,
     values: LayerValues,
     servers: Vec<ServerDraft>,
+    policy: Vec<PolicyRule>,
 }
 
 impl FileReading<'_> {
@@ -81,6 +86,13 @@ impl FileReading<'_> {
                         "`servers` is a table of servers, found {}; write [servers.NAME]",
                         other.name()
                     );
+                    self.wrong(entry.at, text);
+                }
+                ("policy", Raw::Table(rules)) => {
+                    self.policy = policy::read(rules, self.source, self.mistakes);
+                }
+                ("policy", other) => {
+                    let text = format!("`policy` is a table of rules, found {}", other.name());
                     self.wrong(entry.at, text);
                 }
                 (name, _) if FOREIGN_SERVER_TABLES.contains(&name) => {
@@ -152,7 +164,7 @@ fn unknown_key(path: &str) -> String {
                 .map(|(name, _)| name)
                 .collect();
             sections.dedup();
-            sections.push("servers");
+            sections.extend(["servers", "policy"]);
             // A bare key that stands in some section: offer it whole.
             let suffix = format!(".{path}");
             match DEFS.iter().find(|def| def.key.ends_with(&suffix)) {

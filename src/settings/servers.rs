@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::defs::{MODES, PREFERENCES, camel};
 use super::mistake::{Mistake, Place, hint};
+use super::policy::{Glob, ToolRules};
 use super::references;
 use super::tree::{Entry, Node, Raw, SourceText};
 use super::value::{choose, parse_duration};
@@ -121,6 +122,8 @@ pub struct ServerDef {
     pub expose: Option<ExposeMode>,
     /// Its own name prefix; `""` for bare names.
     pub prefix: Option<String>,
+    /// Which of its tools may be called.
+    pub tools: ToolRules,
     /// The built-in upstream.
     pub builtin: bool,
 }
@@ -161,8 +164,15 @@ impl ServerDef {
             idle_timeout: None,
             expose: None,
             prefix: None,
+            tools: ToolRules::default(),
             builtin: true,
         }
+    }
+
+    /// Whether what runs for the one serves the other as well: they differ in nothing but in which tools
+    /// may be called.
+    pub fn runs_like(&self, other: &Self) -> bool {
+        *self == Self { tools: self.tools.clone(), ..other.clone() }
     }
 
     /// Whether it is reached by an address and has no process of ours.
@@ -305,6 +315,13 @@ pub const SERVER_KEYS: &[ServerKey] = &[
               names, which one server may have.",
     },
     ServerKey {
+        name: "tools",
+        schema: r#"{"type":"object","additionalProperties":false,"properties":{"allow":{"type":"array","items":{"type":"string"}},"deny":{"type":"array","items":{"type":"string"}}}}"#,
+        doc: "Which of its tools there are: { allow = [\"get_*\"], deny = [\"*_all\"] }, patterns with `*` and \
+              `?`. Allow first, then deny; without allow, all. What is denied is hidden and cannot be \
+              called.",
+    },
+    ServerKey {
         name: "namespace",
         schema: r#"{"type":"string"}"#,
         doc: "Its name towards hosts, in place of the one made from its key.",
@@ -399,6 +416,7 @@ impl<'a> TableReading<'a> {
             "transport" => self.draft.def.transport = self.transport(node),
             "headers" => self.draft.def.headers = self.headers(node),
             "auth" => self.draft.def.auth = self.auth(node),
+            "tools" => self.tools(node),
             "max" => self.draft.max = self.instances(node),
             "prefix" => self.draft.def.prefix = self.label(node, name, true),
             "namespace" => {
@@ -546,6 +564,47 @@ impl<'a> TableReading<'a> {
             }
         }
         variables
+    }
+
+    fn tools(&mut self, node: &Node) {
+        let Raw::Table(entries) = &node.raw else {
+            let text =
+                format!("`tools` is a table of `allow` and `deny`, found {}", node.raw.name());
+            return self.wrong(node.at, text);
+        };
+        for entry in entries {
+            match entry.key.as_str() {
+                "allow" => {
+                    self.draft.def.tools.allow = Some(self.globs(&entry.node, "tools.allow"))
+                }
+                "deny" => self.draft.def.tools.deny = self.globs(&entry.node, "tools.deny"),
+                other => {
+                    let text =
+                        format!("unknown key `tools.{other}`; {}", hint(other, ["allow", "deny"]));
+                    self.wrong(entry.at, text);
+                }
+            }
+        }
+    }
+
+    fn globs(&mut self, node: &Node, name: &str) -> Vec<Glob> {
+        let Raw::List(items) = &node.raw else {
+            self.wrong(
+                node.at,
+                format!("`{name}` is a list of patterns, found {}", node.raw.name()),
+            );
+            return Vec::new();
+        };
+        let mut globs = Vec::new();
+        for item in items {
+            match &item.raw {
+                Raw::Text(text) => globs.extend(self.kept(item, name, Some(Glob::parse(text)))),
+                other => {
+                    self.wrong(item.at, format!("`{name}` holds patterns, found {}", other.name()))
+                }
+            }
+        }
+        globs
     }
 
     fn instances(&mut self, node: &Node) -> Option<usize> {

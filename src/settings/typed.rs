@@ -98,6 +98,8 @@ pub struct HostSettings {
 pub struct ElicitSettings {
     /// `elicit.hold`: how long a question is kept although nobody listens.
     pub hold: Duration,
+    /// `elicit.linger`: how long a question is kept after the last who saw it has gone.
+    pub linger: Duration,
     /// `elicit.timeout`: how long an answer is waited for.
     pub timeout: Duration,
     /// `elicit.max_open`: questions that wait for a person at once.
@@ -110,6 +112,10 @@ pub struct ElicitSettings {
     pub state_ttl: Duration,
     /// `elicit.gather`: how long further questions are waited for.
     pub gather: Duration,
+    /// `elicit.keep_lost`: how long a daemon shows what an earlier one lost.
+    pub keep_lost: Duration,
+    /// `elicit.confirm_destructive`: whether calls that may destroy are confirmed (E-10).
+    pub confirm_destructive: bool,
 }
 
 /// Hosts over HTTP: the listener.
@@ -489,12 +495,15 @@ impl Values<'_> {
     fn elicit(&self) -> ElicitSettings {
         ElicitSettings {
             hold: self.time("elicit.hold"),
+            linger: self.time("elicit.linger"),
             timeout: self.time("elicit.timeout"),
             max_open: self.count("elicit.max_open"),
             max_rounds: self.count("elicit.max_rounds"),
             max_parked: self.count("elicit.max_parked"),
             state_ttl: self.time("elicit.state_ttl"),
             gather: self.time("elicit.gather"),
+            keep_lost: self.time("elicit.keep_lost"),
+            confirm_destructive: self.switch("elicit.confirm_destructive"),
         }
     }
 

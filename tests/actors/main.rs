@@ -10,6 +10,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod asker;
 mod calls;
 mod catalog;
 mod faults;
@@ -19,5 +20,6 @@ mod memory;
 mod offers;
 mod pools;
 mod processes;
+mod questions;
 mod stage;
 mod timing;

@@ -13,6 +13,7 @@ mod commands;
 mod configuration;
 mod daemon;
 mod demo;
+mod elicit;
 mod environment;
 mod first_run;
 mod follow;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Options without a value.
-const FLAGS: [&str; 32] = [
+const FLAGS: [&str; 33] = [
     "batch",
     "blank-lines",
     "bom",
@@ -14,6 +14,7 @@ const FLAGS: [&str; 32] = [
     "grandchild",
     "grandchild-pipe",
     "grandchild-setsid",
+    "http-sse",
     "ignore-eof",
     "ignore-term",
     "initialize-silent",
@@ -39,7 +40,7 @@ const FLAGS: [&str; 32] = [
 ];
 
 /// Options with a value.
-const KEYS: [&str; 43] = [
+const KEYS: [&str; 44] = [
     "blob-size",
     "capabilities",
     "chunk",
@@ -53,6 +54,7 @@ const KEYS: [&str; 43] = [
     "exit",
     "exit-first",
     "glue",
+    "http",
     "info",
     "initialize-delay",
     "initialize-error",

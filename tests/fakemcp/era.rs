@@ -33,7 +33,7 @@ fn capabilities(args: &Args, revision: &str) -> Value {
         || {
             let changes = !args.flag("no-list-changed");
             let mut all = json!({ "tools": { "listChanged": changes }, "logging": {} });
-            offers::declare(args, &mut all);
+            offers::declare(args, revision, &mut all);
             tasks::declare(args, revision, &mut all);
             all
         },

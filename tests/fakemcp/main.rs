@@ -1,4 +1,4 @@
-//! `fakemcp`: a scripted upstream over stdio, for tests. Blocking, no runtime; shares nothing with
+//! `fakemcp`: a scripted upstream over stdio or HTTP, for tests. Blocking, no runtime; shares nothing with
 //! `src/`. Field cases (`F..`) that an option reproduces stand beside it. An option that does not
 //! exist ends it with code 2.
 //!
@@ -35,6 +35,9 @@
 //!   `links`, `set_offers`, `touch` and `end_listens`. `--resource JSON`, `--template JSON`, `--prompt JSON`
 //!   (repeatable) add items; `--blob-size BYTES`, `--missing CODE`, `--no-templates`.
 //!
+//! # HTTP
+//! - `--http ADDRESS`: over Streamable HTTP; `--http-sse`: over HTTP+SSE (see `http.rs`).
+//!
 //! # Writing
 //! - `--crlf` (F01), `--cr-tokens` (F02), `--bom`, `--bom-lines` (F03), `--blank-lines`,
 //!   `--noise TEXT` (repeatable; before each frame), `--json-noise` (F04, F05), `--glue TEXT`
@@ -67,6 +70,7 @@
 mod args;
 mod calls;
 mod era;
+mod http;
 #[path = "../support/lenient.rs"]
 mod lenient;
 mod lists;
@@ -89,6 +93,9 @@ fn main() {
         return process::sleeper(&args);
     }
     process::before_start(&args);
+    if args.flag("http") {
+        return http::serve(&args);
+    }
     let fake = Arc::new(Fake::new(args));
     fake.out.hello();
     if fake.args.flag("never-read") {

@@ -58,11 +58,14 @@ pub fn tools(args: &Args) -> Vec<Value> {
 }
 
 /// More capabilities of the server.
-pub fn declare(args: &Args, capabilities: &mut Value) {
+pub fn declare(args: &Args, revision: &str, capabilities: &mut Value) {
     if args.flag("offers") || args.flag("questions") {
         capabilities["resources"] = json!({ "listChanged": true, "subscribe": true });
         capabilities["prompts"] = json!({ "listChanged": true });
-        capabilities["completions"] = json!({});
+        // Completions came with the first revision, their capability with the second.
+        if revision != "2024-11-05" {
+            capabilities["completions"] = json!({});
+        }
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::args::Args;
+use crate::http::Lines;
 
 /// Longer lines are cut in the log: a log of 64 MB lines helps nobody.
 const LOGGED: usize = 256 * 1024;
@@ -25,6 +26,9 @@ pub struct Out {
     ledger: Option<Mutex<File>>,
     /// True until the first byte is out.
     first: Mutex<bool>,
+    /// Where lines go instead of standard output, and the conversation's name in the log.
+    lines: Option<Arc<Lines>>,
+    session: Mutex<String>,
 }
 
 impl Out {
@@ -35,7 +39,19 @@ impl Out {
             log: open("FAKEMCP_LOG"),
             ledger: open("FAKEMCP_LEDGER"),
             first: Mutex::new(true),
+            lines: None,
+            session: Mutex::default(),
         }
+    }
+
+    /// Over HTTP: the lines of one conversation.
+    pub fn to_lines(args: &Args, lines: Arc<Lines>, session: &str) -> Self {
+        Self { lines: Some(lines), session: Mutex::new(session.to_owned()), ..Self::new(args) }
+    }
+
+    /// Another conversation begins.
+    pub fn rename(&self, session: &str) {
+        session.clone_into(&mut self.session.lock().unwrap());
     }
 
     /// What a chatty one prints before anything is asked.
@@ -89,6 +105,9 @@ impl Out {
 
     /// Writes pieces with pauses, nothing of ours between them.
     pub fn pieces(&self, pieces: &[&[u8]], pause: Duration) {
+        if self.lines.is_some() {
+            return self.raw(&pieces.concat());
+        }
         let mut out = io::stdout().lock();
         for (index, piece) in pieces.iter().enumerate() {
             if index > 0 {
@@ -104,6 +123,9 @@ impl Out {
     }
 
     fn write(&self, bytes: &[u8]) {
+        if let Some(lines) = &self.lines {
+            return bytes.split(|byte| *byte == b'\n').for_each(|line| lines.deliver(line));
+        }
         let mut out = io::stdout().lock();
         if std::mem::take(&mut *self.first.lock().unwrap()) && self.args.flag("bom") {
             done(out.write_all(b"\xef\xbb\xbf"));
@@ -142,7 +164,7 @@ impl Out {
         let millis = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let entry = json!({
             "pid": std::process::id(), "ms": millis, "dir": dir, "bytes": line.len(),
-            "line": String::from_utf8_lossy(shown),
+            "session": *self.session.lock().unwrap(), "line": String::from_utf8_lossy(shown),
         });
         // One write: several processes may append to the same file.
         let _ = log.lock().unwrap().write_all(format!("{entry}\n").as_bytes());

@@ -135,7 +135,7 @@ pub fn one_form(fake: &Arc<Fake>, ask: &Ask, done: impl FnOnce(&Fake, &Ask, Valu
 /// Runs what waits for answers on a thread of its own: this one reads them.
 pub fn later(fake: &Arc<Fake>, ask: &Ask, what: fn(&Arc<Fake>, &Ask)) {
     let (fake, ask) = (Arc::clone(fake), ask.clone());
-    std::thread::spawn(move || what(&fake, &ask));
+    crate::http::spawn(move || what(&fake, &ask));
 }
 
 fn several(ask: &Ask, kinds: &[String]) -> Vec<Question> {

@@ -12,7 +12,7 @@ use crate::offers::Offers;
 use crate::out::Out;
 use crate::questions::States;
 use crate::tasks::Tasks;
-use crate::{era, lenient, lists, offers, tasks, tools};
+use crate::{era, http, lenient, lists, offers, tasks, tools};
 
 /// The newest revision, without a handshake.
 pub const MODERN: &str = "2026-07-28";
@@ -101,9 +101,14 @@ pub struct Fake {
 impl Fake {
     pub fn new(args: Args) -> Self {
         let out = Out::new(&args);
+        Self::with_out(args, out, Arc::default())
+    }
+
+    /// One of several conversations of a process, which share its tasks.
+    pub fn with_out(args: Args, out: Out, tasks: Arc<Tasks>) -> Self {
         let (tools, offers) = (lists::initial(&args), Offers::initial(&args));
         let state = State { tools, offers, ..State::default() };
-        Self { args, out, state: Mutex::new(state), tasks: Arc::default() }
+        Self { args, out, state: Mutex::new(state), tasks }
     }
 
     /// Takes one line from mcpx.
@@ -165,14 +170,18 @@ impl Fake {
                 era::ready(self);
             }
             "notifications/cancelled" => {
-                let id = params["requestId"].to_string();
-                self.out.ledger(&format!("cancelled {id}"));
-                let mut state = self.state.lock().unwrap();
-                state.listens.retain(|open| *open.to_string() != *id);
-                state.cancelled.insert(id);
+                self.cancelled(&params["requestId"].to_string());
             }
             _ => {}
         }
+    }
+
+    /// A request is no longer wanted: its id as JSON text.
+    pub fn cancelled(&self, id: &str) {
+        self.out.ledger(&format!("cancelled {id}"));
+        let mut state = self.state.lock().unwrap();
+        state.listens.retain(|open| *open.to_string() != *id);
+        state.cancelled.insert(id.to_owned());
     }
 
     fn take_answer(&self, message: &Value) {
@@ -253,7 +262,7 @@ impl Fake {
             return what(self);
         }
         let fake = Arc::clone(self);
-        std::thread::spawn(move || {
+        http::spawn(move || {
             std::thread::sleep(Duration::from_millis(millis));
             what(&fake);
         });

@@ -111,7 +111,7 @@ pub fn call(fake: &Arc<Fake>, ask: Ask) {
         return run(fake, &ask);
     }
     let fake = Arc::clone(fake);
-    std::thread::spawn(move || run(&fake, &ask));
+    crate::http::spawn(move || run(&fake, &ask));
 }
 
 fn run(fake: &Arc<Fake>, ask: &Ask) {

@@ -1,7 +1,9 @@
 //! Setting up `fakemcp` as an upstream, and reading what it wrote down.
 
 use std::fs;
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
@@ -23,6 +25,8 @@ pub struct Fake {
     pub lines: Vec<String>,
     folder: PathBuf,
     mark: String,
+    /// Where it serves, over HTTP.
+    url: Option<String>,
 }
 
 impl Fake {
@@ -35,6 +39,7 @@ impl Fake {
             lines: Vec::new(),
             folder: folder.to_owned(),
             mark: mark.to_owned(),
+            url: None,
         }
     }
 
@@ -59,8 +64,35 @@ impl Fake {
         self
     }
 
+    /// Starts it as a server over HTTP of its own, which ends when it is dropped; its table in the
+    /// configuration names its address from here on.
+    pub fn serve(mut self) -> (Self, FakeServer) {
+        let mut command = Command::new(&self.exe);
+        command.args(["--http", "127.0.0.1:0"]).args(&self.args);
+        command.env(MARK_KEY, &self.mark);
+        command.env("FAKEMCP_LOG", self.log_path()).env("FAKEMCP_LEDGER", self.ledger_path());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let out = child.stdout.take().unwrap();
+        std::io::BufReader::new(out).read_line(&mut line).unwrap();
+        let address = line.trim_end().strip_prefix("listening on ");
+        let address = address.unwrap_or_else(|| panic!("fakemcp does not listen: {line:?}"));
+        self.url = Some(format!("http://{address}/mcp"));
+        (self, FakeServer(child))
+    }
+
+    /// Where it serves over HTTP, see [`Self::serve`].
+    pub fn url(&self) -> &str {
+        self.url.as_deref().expect("it does not serve over HTTP")
+    }
+
     /// Its table in the configuration.
     pub fn toml(&self) -> String {
+        if let Some(url) = &self.url {
+            let lines = self.lines.join("\n");
+            return format!("[servers.{}]\nurl = {}\n{lines}\n\n", quote(&self.name), quote(url));
+        }
         let mut command = vec![quote(&self.exe.display().to_string())];
         command.extend(self.args.iter().map(|arg| quote(arg)));
         let mut text =
@@ -106,6 +138,17 @@ impl Fake {
     }
 }
 
+/// A fake that serves over HTTP; it ends when this is dropped.
+#[derive(Debug)]
+pub struct FakeServer(Child);
+
+impl Drop for FakeServer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A basic TOML string.
 pub fn quote(text: &str) -> String {
     // JSON's escapes are TOML's, but for the slash and surrogates, which serde_json never writes.
@@ -117,6 +160,8 @@ pub fn quote(text: &str) -> String {
 pub struct Entry {
     /// The fake's process.
     pub pid: u64,
+    /// The conversation in it, over HTTP.
+    pub session: String,
     /// Milliseconds since that process began.
     pub millis: u64,
     /// True for what the fake read, that is, what mcpx sent.
@@ -149,6 +194,7 @@ impl Transcript {
             let entry: Value = serde_json::from_str(line).ok()?;
             Some(Entry {
                 pid: entry["pid"].as_u64()?,
+                session: entry["session"].as_str().unwrap_or_default().to_owned(),
                 millis: entry["ms"].as_u64()?,
                 from_mcpx: entry["dir"] == "in",
                 line: entry["line"].as_str()?.to_owned(),
@@ -183,7 +229,7 @@ impl Transcript {
         self.seen().into_iter().filter(|message| message["method"] == method).collect()
     }
 
-    /// Checks every frame that mcpx sent, one conversation a process; returns how many there were.
+    /// Checks every frame that mcpx sent, conversation by conversation; returns how many there were.
     ///
     /// # Panics
     /// On the first frame that is not valid in its revision.
@@ -193,14 +239,15 @@ impl Transcript {
 
     /// As [`Self::check_frames`]; `prepare` may allow foreign keys.
     pub fn check_frames_with(&self, prepare: impl Fn(&mut FrameLog)) -> usize {
-        let mut pids: Vec<u64> = self.entries.iter().map(|entry| entry.pid).collect();
-        pids.sort_unstable();
-        pids.dedup();
+        let place = |entry: &Entry| (entry.pid, entry.session.clone());
+        let mut places: Vec<(u64, String)> = self.entries.iter().map(place).collect();
+        places.sort_unstable();
+        places.dedup();
         let mut count = 0;
-        for pid in pids {
+        for at in places {
             let mut log = FrameLog::new(Facing::Upstream);
             prepare(&mut log);
-            for entry in self.entries.iter().filter(|entry| entry.pid == pid) {
+            for entry in self.entries.iter().filter(|entry| place(entry) == at) {
                 if entry.bytes != entry.line.len() as u64 {
                     continue;
                 }

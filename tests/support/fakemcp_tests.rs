@@ -13,6 +13,7 @@ use crate::eventually;
 use crate::support::fake::{Fake, MARK_KEY, Transcript};
 use crate::support::procs;
 use crate::support::raw_host::{RawHost, modern_params, text_of};
+use crate::support::raw_http::HttpHost;
 use crate::support::schema::{MODERN, REVISIONS};
 
 /// A fakemcp with its notes in a folder of its own.
@@ -440,5 +441,47 @@ async fn tasks_run_in_both_forms() {
         host.request("tasks/cancel", id.clone()).await;
         let state = host.request("tasks/get", id).await;
         assert_eq!(state["result"]["status"], "cancelled", "{state}");
+    }
+}
+
+/// Questions, progress and cancellation over HTTP: on the stream of the call that they belong to.
+#[tokio::test]
+async fn the_same_over_http() {
+    for revision in &REVISIONS[1..] {
+        let folder = tempfile::tempdir().unwrap();
+        let exe = PathBuf::from(env!("CARGO_BIN_EXE_fakemcp"));
+        let era = if *revision == MODERN {
+            "--era modern".to_owned()
+        } else {
+            format!("--supports {revision}")
+        };
+        let (fake, _server) = Fake::new("up", &exe, folder.path(), "m").args(&era).serve();
+        let addr = fake.url().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+        let mut host = HttpHost::at(addr.parse().unwrap(), "/mcp");
+        host.capabilities = json!({ "roots": {}, "sampling": {} });
+        host.open(revision).await;
+        host.answer_with(answers);
+        assert_eq!(text_of(&host.call("add", json!({ "a": 1, "b": 2 })).await), "3");
+        let roots = text_of(&host.call("ask_roots", json!({})).await);
+        assert!(roots.contains("file:///w"), "{roots}");
+        let work = json!({ "ms": 30, "steps": 2 });
+        let mut stream = host.start_call_with_progress(70, "slow", work, "tok").await;
+        stream.expect_notification("notifications/progress").await;
+        assert_eq!(text_of(&stream.answer(70).await), "done in 2 steps");
+        let stream = host.start_call_with_progress(
+            71,
+            "slow",
+            json!({ "ms": 60_000, "steps": 1000 }),
+            "tok2",
+        );
+        let mut stream = stream.await;
+        stream.expect_notification("notifications/progress").await;
+        if *revision == MODERN {
+            drop(stream);
+        } else {
+            host.cancel(71).await;
+        }
+        eventually!(Duration::from_secs(5), fake.ledger("stopped ").len() == 1);
+        assert!(fake.transcript().check_frames() > 4);
     }
 }

@@ -10,7 +10,7 @@ use crate::protocol::Notice;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::tasks::Support;
 use crate::protocol::session::upstream::{ListKind, ListRead};
-use crate::settings::ServerDef;
+use crate::settings::{Rule, ServerDef};
 
 /// All servers, by configuration key.
 pub(super) type Entries = BTreeMap<String, Arc<CatalogServer>>;
@@ -173,6 +173,17 @@ struct KeptList {
 
 /// The newest layout; older ones are read.
 const KEPT_VERSION: u32 = 2;
+
+/// As it is shown: without the tools that may not be called, as if there were none of those names.
+pub(super) fn shown(server: &Arc<CatalogServer>) -> Arc<CatalogServer> {
+    let rules = &server.def.tools;
+    let open = |tool: &&Arc<ToolRecord>| rules.of(&tool.name) != Rule::Deny;
+    if rules.is_empty() || server.tools.iter().filter(open).count() == server.tools.len() {
+        return Arc::clone(server);
+    }
+    let tools = server.tools.iter().filter(open).cloned().collect();
+    Arc::new(CatalogServer { tools, ..(**server).clone() })
+}
 
 /// The text to keep; `None` where the tools were never listed, which are read first.
 pub(super) fn keep(server: &CatalogServer) -> Option<Vec<u8>> {
@@ -343,5 +354,29 @@ mod tests {
         let old = restore(Arc::clone(&server.def), Some(old));
         assert_eq!((names(&old), &old.listing), (vec!["a"], &Listing::Whole));
         assert_eq!(old.resources, Offers::default());
+    }
+
+    /// A-09, product.md 3: what is denied is shown to nobody, kept on disk, and there again when the rule
+    /// goes.
+    #[test]
+    fn a_denied_tool_is_not_shown() {
+        let mut def = ServerDef::demo(Path::new("/bin/x"));
+        def.tools.deny = vec![crate::settings::policy::Glob::parse("b*").unwrap()];
+        let mut entry = restore(Arc::new(def), None);
+        let items =
+            ["a", "b", "c"].map(|name| RawJson::write(&serde_json::json!({ "name": name })));
+        entry.tools = tools("demo", items.to_vec()).0;
+        entry.listing = Listing::Whole;
+        let names = |server: &CatalogServer| -> Vec<String> {
+            server.tools.iter().map(|tool| tool.name.clone()).collect()
+        };
+        let snapshot = Snapshot::new(vec![Arc::new(entry.clone())]);
+        let shown = snapshot.servers.first().unwrap();
+        assert_eq!(names(shown), ["a", "c"]);
+        assert!(shown.tool("b").is_none());
+        assert_eq!(names(snapshot.whole.first().unwrap()), ["a", "b", "c"]);
+        let kept = keep(&entry).unwrap();
+        let again = restore(Arc::new(ServerDef::demo(Path::new("/bin/x"))), Some(&kept));
+        assert_eq!(names(&again), ["a", "b", "c"]);
     }
 }

@@ -234,7 +234,7 @@ impl Actor for Catalog {
         shared.actor.set(me.clone());
         // What an incarnation before this one had published is where this one goes on.
         let entries: Entries = Arc::clone(&shared.snapshot.borrow())
-            .servers
+            .whole
             .iter()
             .map(|server| (server.def.key.clone(), Arc::clone(server)))
             .collect();
@@ -347,7 +347,7 @@ impl CatalogState {
         let next = merge::snapshot(&self.entries);
         self.shared.snapshot.send_if_modified(|present| {
             let changed = present.servers != next.servers;
-            if changed {
+            if changed || present.whole != next.whole {
                 *present = Arc::new(next);
             }
             changed

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{OffersView, View};
+use super::{OffersView, View, merge};
 use crate::actors::dispatch;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::tasks::Support;
@@ -13,8 +13,10 @@ use crate::settings::typed::ExposeSettings;
 /// An immutable snapshot.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
-    /// All configured servers, sorted by namespace.
+    /// All configured servers, sorted by namespace, without the tools that may not be called.
     pub servers: Vec<Arc<CatalogServer>>,
+    /// The same with all their tools: where the catalog goes on after a failure.
+    pub(super) whole: Vec<Arc<CatalogServer>>,
     /// The view of pass-through mode, made when first asked for.
     view: OnceLock<(ExposeSettings, Arc<View>)>,
     /// The view of everything beside tools, made when first asked for.
@@ -23,8 +25,9 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Of these servers, sorted by namespace.
-    pub fn new(servers: Vec<Arc<CatalogServer>>) -> Self {
-        Self { servers, view: OnceLock::new(), offers: OnceLock::new() }
+    pub fn new(whole: Vec<Arc<CatalogServer>>) -> Self {
+        let servers = whole.iter().map(merge::shown).collect();
+        Self { servers, whole, view: OnceLock::new(), offers: OnceLock::new() }
     }
 
     /// The server with this namespace.

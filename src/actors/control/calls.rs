@@ -136,7 +136,7 @@ pub(super) fn told_error(told: Told) -> ApiError {
     let code = match told.reason {
         Reason::Busy => FailureCode::Busy,
         Reason::Timeout => FailureCode::Timeout,
-        Reason::Unavailable => FailureCode::Unavailable,
+        Reason::Unavailable | Reason::NotConfirmed => FailureCode::Unavailable,
         Reason::OutcomeUnknown => FailureCode::OutcomeUnknown,
     };
     ApiError::new(code, told.text).with_reason(told.reason.as_str())

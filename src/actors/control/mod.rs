@@ -8,13 +8,16 @@ mod config;
 mod doctor;
 pub mod http;
 mod offers;
+mod questions;
 mod servers;
 mod sse;
 mod streams;
+mod tasks;
 
 use std::path::PathBuf;
 use std::time::Instant;
 
+use super::broker::Said;
 use super::dispatch::Context;
 use super::hosts::door::Door;
 use super::root::End;
@@ -67,6 +70,14 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         OpCall::Prompt(wanted) => offers::prompt(context, wanted).await,
         OpCall::Call(wanted) => calls::call(context, wanted, None).await,
         OpCall::Ask(wanted) => calls::ask(context, wanted, None).await,
+        OpCall::Questions { .. } => Ok(questions::list(context)),
+        OpCall::Question { id } => questions::show(context, &id),
+        OpCall::Answer(answer) => questions::accept(context, answer),
+        OpCall::Decline { id } => questions::say(context, &id, &Said::Decline),
+        OpCall::Cancel { id } => questions::say(context, &id, &Said::Cancel),
+        OpCall::Tasks => Ok(tasks::list(context)),
+        OpCall::Task { task } => tasks::get(context, &task).await,
+        OpCall::TaskCancel { task } => tasks::cancel(context, &task).await,
         OpCall::Logs { server, lines, .. } => {
             servers::logs(context, server.as_deref(), lines).await
         }
@@ -132,7 +143,7 @@ fn refused(refused: Refused) -> ApiError {
     let code = match refused.reason {
         Reason::Busy => FailureCode::Busy,
         Reason::Timeout => FailureCode::Timeout,
-        Reason::Unavailable => FailureCode::Unavailable,
+        Reason::Unavailable | Reason::NotConfirmed => FailureCode::Unavailable,
         Reason::OutcomeUnknown => FailureCode::OutcomeUnknown,
     };
     ApiError::new(code, refused.text).with_reason(refused.reason.as_str())

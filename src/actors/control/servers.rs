@@ -64,6 +64,7 @@ fn daemon_view(context: &Context) -> DaemonView {
         },
         state_dir: identity.state.display().to_string(),
         memory: process::resident_bytes(),
+        tasks: context.tasks.running(),
         configuration: context.settings.current().problems.clone(),
     }
 }
@@ -97,6 +98,7 @@ fn instance_view(status: InstanceStatus) -> InstanceView {
         revision: status.revision,
         uptime_ms: status.uptime_ms,
         in_flight: status.in_flight,
+        interactive: status.interactive,
     }
 }
 

@@ -8,6 +8,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::super::broker::{Listening, News};
 use super::super::dispatch::Context;
 use super::super::events::Event;
 use super::super::support::progress::{self, CallNote, Wants};
@@ -15,7 +16,7 @@ use super::super::support::task;
 use super::sse::{self, EventSender};
 use super::{calls, servers};
 use crate::control::types::{
-    CallRequest, EventView, EventsAnswer, LogLine, Missed, stream as names,
+    CallRequest, EventView, EventsAnswer, LogLine, Missed, QuestionClosed, stream as names,
 };
 use crate::control::{ApiError, OpCall};
 use crate::protocol::jsonrpc::RawJson;
@@ -34,6 +35,9 @@ pub(super) fn open(
     match call.clone() {
         OpCall::Events { .. } => {
             task::spawn(events(context, sender));
+        }
+        OpCall::Questions { .. } => {
+            task::spawn(questions(context.broker.listen(), sender));
         }
         OpCall::Logs { server, lines, .. } => {
             if let Some(name) = &server
@@ -73,6 +77,8 @@ pub(super) fn events_so_far(context: &Context) -> RawJson {
 }
 
 async fn events(context: Arc<Context>, sender: EventSender) {
+    // Who follows events sees questions as they are asked (product.md 8).
+    let _listening = context.broker.listen();
     let (kept, mut feed) = context.events.listen(0);
     for event in kept {
         if !sender.send(names::EVENT, &view(&event)).await {
@@ -92,6 +98,27 @@ async fn events(context: Arc<Context>, sender: EventSender) {
         if !sent {
             return;
         }
+    }
+}
+
+/// Those that are open, and each as it comes and goes.
+async fn questions(mut listening: Listening, sender: EventSender) {
+    loop {
+        let news = tokio::select! {
+            news = listening.next() => news,
+            () = sender.closed() => return,
+        };
+        if !tell_news(&sender, news).await {
+            return;
+        }
+    }
+}
+
+/// Whether the reader is still there.
+async fn tell_news(sender: &EventSender, news: News) -> bool {
+    match news {
+        News::Question(view) => sender.send(names::QUESTION, &view).await,
+        News::Closed(id) => sender.send(names::CLOSED, &QuestionClosed { id }).await,
     }
 }
 
@@ -163,7 +190,8 @@ async fn follow(server: String, instance: u64, ring: StderrRing, tail: usize, se
     }
 }
 
-/// Progress first, in order, then the result or the error. A reader that goes away cancels the call.
+/// Progress and questions first, in order, then the result or the error. A reader that goes away cancels
+/// the call.
 async fn call_with_progress(
     context: Arc<Context>,
     wanted: CallRequest,
@@ -172,11 +200,21 @@ async fn call_with_progress(
 ) {
     let (notes_in, notes) =
         progress::channel(Wants::progress(context.settings().call.progress_queue));
+    let (context, mut listening) = match wanted.questions {
+        None => (context, None),
+        Some(who) => {
+            let (broker, listening) = context.broker.for_call(who);
+            let context = Context { broker, ..(*context).clone() };
+            (Arc::new(context), Some(listening))
+        }
+    };
+    // Only who wants to hear of it makes a server report it.
+    let notes_in = wanted.progress.then_some(notes_in);
     let answer = async {
         if told_apart {
-            calls::ask(&context, wanted, Some(notes_in)).await
+            calls::ask(&context, wanted, notes_in).await
         } else {
-            calls::call(&context, wanted, Some(notes_in)).await
+            calls::call(&context, wanted, notes_in).await
         }
     };
     let mut answer = Box::pin(answer);
@@ -187,6 +225,11 @@ async fn call_with_progress(
             () = sender.closed() => return,
             note = notes.next() => {
                 if !tell(&sender, note).await {
+                    return;
+                }
+            }
+            news = next_of(&mut listening) => {
+                if !tell_news(&sender, news).await {
                     return;
                 }
             }
@@ -201,6 +244,14 @@ async fn call_with_progress(
         Ok(result) => sender.send(names::RESULT, &result).await,
         Err(error) => sender.send(names::ERROR, &error).await,
     };
+}
+
+/// Never, where nobody is to be told.
+async fn next_of(listening: &mut Option<Listening>) -> News {
+    match listening {
+        Some(listening) => listening.next().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Whether the reader is still there.

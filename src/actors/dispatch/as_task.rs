@@ -30,11 +30,6 @@ pub(crate) struct TaskSide {
     pub(crate) session: Option<Arc<str>>,
 }
 
-impl TaskSide {
-    /// Who has tasks in no form.
-    pub(crate) const NONE: Self = Self { form: TaskForm::Without, session: None };
-}
-
 /// Which tool is called.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tool<'a> {
@@ -96,13 +91,13 @@ pub(super) fn plan(
         TaskForm::Core => match asked_ttl(&request.params) {
             Some(_) if tool.support == Support::Forbidden => Err(forbidden(tool.name)),
             Some(ttl) => Ok(Plan::AtOnce { ttl }),
-            None => Ok(handle(tool, settings)),
+            None => Ok(handle(request, tool, settings)),
         },
         // T-03: nothing has run.
         TaskForm::Without if tool.support == Support::Required && !tool.through_core => {
             Err(needs_extension(&format!("tool `{}`", tool.name)))
         }
-        TaskForm::Without => Ok(handle(tool, settings)),
+        TaskForm::Without => Ok(handle(request, tool, settings)),
         TaskForm::Extension => Ok(match tool.support {
             Support::Forbidden => Plan::Inline,
             Support::Optional | Support::Required => Plan::After(Some(settings.tasks.eager)),
@@ -114,15 +109,22 @@ pub(super) fn plan(
 /// T-07.
 fn after(request: &Request, settings: &Settings) -> Option<Duration> {
     let after = settings.tasks.after;
+    (!can_answer(request) && after > Duration::ZERO).then_some(after)
+}
+
+/// Whether its sender can be asked anything.
+fn can_answer(request: &Request) -> bool {
     let declared = request.caller.answers.declared();
-    let can_answer = declared.is_some_and(|declared| declared.as_bytes() != b"{}");
-    (!can_answer && after > Duration::ZERO).then_some(after)
+    declared.is_some_and(|declared| declared.as_bytes() != b"{}")
 }
 
 /// product.md 4: for hosts without tasks.
-fn handle(tool: Tool<'_>, settings: &Settings) -> Plan {
+fn handle(request: &Request, tool: Tool<'_>, settings: &Settings) -> Plan {
     let after = settings.call.handle_after;
-    if tool.through_core && after > Duration::ZERO && tool.support != Support::Forbidden {
+    let wanted = tool.through_core && after > Duration::ZERO;
+    // A modern host is asked by its own call's answer, and by nothing after it.
+    let modern = request.tasks.form == TaskForm::Without;
+    if wanted && tool.support != Support::Forbidden && !(modern && can_answer(request)) {
         Plan::Handle(after)
     } else {
         Plan::Inline

@@ -14,14 +14,14 @@ pub(crate) struct CoreTool {
 }
 
 /// All of them, in order.
-pub(crate) const CORE_TOOLS: [CoreTool; 5] = [
+pub(crate) const CORE_TOOLS: [CoreTool; 6] = [
     CoreTool {
         name: "mcpx_namespaces",
         definition: r#"{"name":"mcpx_namespaces","title":"List servers and their tools","description":"Without arguments: the MCP servers behind mcpx, one line each. With a namespace: that server's instructions and its tools with descriptions and input schemas, paged.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"A server's namespace, as listed"},"page":{"type":"integer","minimum":1,"description":"Page of its tools, from 1"}},"additionalProperties":false},"annotations":{"title":"List servers and their tools","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
     },
     CoreTool {
         name: "mcpx_call",
-        definition: r#"{"name":"mcpx_call","title":"Call a tool","description":"Calls one tool of one server and returns what it returned. Find tools and their input schemas with mcpx_namespaces.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"The server's namespace"},"tool":{"type":"string","description":"The tool's name"},"arguments":{"type":"object","description":"The tool's arguments, by its input schema"}},"required":["namespace","tool"],"additionalProperties":false}}"#,
+        definition: r#"{"name":"mcpx_call","title":"Call a tool","description":"Calls one tool of one server and returns what it returned. Find tools and their input schemas with mcpx_namespaces.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"The server's namespace"},"tool":{"type":"string","description":"The tool's name"},"arguments":{"type":"object","description":"The tool's arguments, by its input schema"}},"required":["namespace","tool"],"additionalProperties":false},"execution":{"taskSupport":"optional"}}"#,
     },
     CoreTool {
         name: "mcpx_read",
@@ -30,6 +30,10 @@ pub(crate) const CORE_TOOLS: [CoreTool; 5] = [
     CoreTool {
         name: "mcpx_resources",
         definition: r#"{"name":"mcpx_resources","title":"List resources","description":"The resources and resource templates of all servers or of one, a line each, with the addresses that mcpx_read takes. Fill a template's {variables} in before reading.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"Only this server's"},"query":{"type":"string","description":"Only those with all these words in address, name or description"},"page":{"type":"integer","minimum":1,"description":"Page, from 1"}},"additionalProperties":false},"annotations":{"title":"List resources","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
+    },
+    CoreTool {
+        name: "mcpx_task",
+        definition: r#"{"name":"mcpx_task","title":"Follow a long call","description":"For a call that was handed back as a handle because it takes long: waits for its result, shows how it stands, or cancels it.","inputSchema":{"type":"object","properties":{"task":{"type":"string","description":"The handle"},"action":{"type":"string","enum":["wait","show","cancel"],"description":"wait, where it is left out"},"seconds":{"type":"integer","minimum":0,"description":"Longest wait"}},"required":["task"],"additionalProperties":false},"annotations":{"title":"Follow a long call","readOnlyHint":false,"idempotentHint":true,"destructiveHint":true,"openWorldHint":false}}"#,
     },
     CoreTool {
         name: "mcpx_status",

@@ -24,6 +24,7 @@ mod resources_tool;
 mod rounds;
 mod status;
 mod subscriptions;
+mod task_tool;
 mod tasks;
 mod tools;
 

@@ -14,11 +14,11 @@ use crate::protocol::model::tool_result;
 /// Before an op's id in its tool's name.
 const PREFIX: &str = "mcpx_";
 
-/// Ops that are tools: not those that a core tool does better, not the daemon's own end, and not the
-/// one that shows a secret.
+/// Ops that are tools: not those that a core tool does better, not the daemon's own end, not the one that
+/// shows a secret, and not the one that answers in a person's name: a model would confirm itself.
 fn is_tool(op: &Op) -> bool {
-    use OpName::{Ask, Call, Http, Read, Resources, Shutdown, Status};
-    !matches!(op.name, Call | Ask | Status | Resources | Read | Shutdown | Http)
+    use OpName::{Ask, Call, ElicitAnswer, Http, Read, Resources, Shutdown, Status};
+    !matches!(op.name, Call | Ask | Status | Resources | Read | Shutdown | Http | ElicitAnswer)
 }
 
 /// The tools, in the order of the table.
@@ -90,5 +90,7 @@ mod tests {
         assert_eq!(hints.member("openWorldHint").unwrap().as_str(), "false");
         assert!(find("mcpx_shutdown").is_none());
         assert!(find("mcpx_http").is_none());
+        assert!(find("mcpx_elicit_list").is_some());
+        assert!(find("mcpx_elicit_answer").is_none());
     }
 }

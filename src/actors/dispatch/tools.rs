@@ -11,7 +11,7 @@ use super::outcome::Told;
 use super::rounds::{self, Subject};
 use super::{
     Context, Request, call_tool, core_tools, namespaces, nearest, offers, op_tools, read_tool,
-    resources, resources_tool, status,
+    resources, resources_tool, status, task_tool,
 };
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
 use crate::actors::upstreams::{CallWant, Caller, Reason};
@@ -112,6 +112,10 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
                 let arguments = member("arguments");
                 let answer = resources_tool::answer(context, &request.caller, arguments.as_ref());
                 Ok(Box::pin(answer).await)
+            }
+            "mcpx_task" => {
+                let arguments = member("arguments");
+                Ok(Box::pin(task_tool::answer(context, &request, arguments.as_ref())).await)
             }
             "mcpx_status" => {
                 Ok(Box::pin(status::answer(context, member("arguments").as_ref())).await)

@@ -43,7 +43,7 @@ pub(super) async fn answer(
 ) -> HttpOut {
     let Some(face) = context.hosts.face() else { return answer::ending() };
     let mut session = HostSession::new(face);
-    session.handle_post(clock::now(), POST, Incoming::One(Message::Request(request)));
+    session.handle_post(clock::now(), POST, Incoming::One(Message::Request(request)), true);
     let mut said = Said::default();
     let asked = said.take(context, &mut session);
     let asked = match asked {
@@ -157,7 +157,7 @@ impl Said {
                 // A modern host is asked nothing but by the answer to its own request.
                 HostOutput::Event(
                     HostEvent::Cancelled { .. }
-                    | HostEvent::Answered { .. }
+                    | HostEvent::Answered(_)
                     | HostEvent::Notification { .. },
                 ) => {}
                 HostOutput::Notice(notice) => {

@@ -77,7 +77,7 @@ impl HostState {
         if agreed.is_none() {
             self.session.assume(revision);
         }
-        self.session.handle_post(now, id, incoming);
+        self.session.handle_post(now, id, incoming, accepts.events);
     }
 
     /// A session over HTTP that has a handshake can be found from now on, and its host be told so.

@@ -61,6 +61,8 @@ pub(super) struct HttpWire {
     posts: HashMap<PostId, Post>,
     /// Those that hold a frame back.
     holding: Vec<PostId>,
+    /// Those of which something was lost, for ever.
+    lost: Vec<PostId>,
     /// The session's own streams; the last one is the newest. Broken ones stay: a host may come back.
     own: VecDeque<Live>,
     /// What waits for a stream of its own.
@@ -90,14 +92,17 @@ impl Live {
     }
 
     /// The last place in the queue is for the last event, which is never dropped. A reader that does
-    /// not read loses the rest, or where it can come back for it, the stream.
-    fn push(&mut self, event: Bytes, last: bool) {
-        let Some(sender) = &self.sender else { return };
+    /// not read loses the rest, or where it can come back for it, the stream. Says whether the event
+    /// can still arrive.
+    fn push(&mut self, event: Bytes, last: bool) -> bool {
+        let kept = self.stream.is_some();
+        let Some(sender) = &self.sender else { return kept };
         let full = !last && sender.capacity() <= 1;
-        let gone = if full { self.stream.is_some() } else { sender.try_send(event).is_err() };
+        let gone = if full { kept } else { sender.try_send(event).is_err() };
         if gone {
             self.sender = None;
         }
+        kept || !(full || gone)
     }
 }
 
@@ -107,6 +112,7 @@ impl HttpWire {
             settings,
             posts: HashMap::new(),
             holding: Vec::new(),
+            lost: Vec::new(),
             own: VecDeque::new(),
             waiting: VecDeque::new(),
             kept: None,
@@ -133,7 +139,7 @@ impl HttpWire {
         };
         let Some(mut post) = self.posts.remove(&id) else { return };
         match post.held.replace(frame) {
-            Some(before) => self.say(now, &mut post, &before, false),
+            Some(before) => self.say(now, id, &mut post, &before, false),
             None => self.holding.push(id),
         }
         self.posts.insert(id, post);
@@ -145,7 +151,7 @@ impl HttpWire {
             // It may have been done since.
             let Some(mut post) = self.posts.remove(&id) else { continue };
             if let Some(frame) = post.held.take() {
-                self.say(now, &mut post, &frame, false);
+                self.say(now, id, &mut post, &frame, false);
             }
             self.posts.insert(id, post);
         }
@@ -161,7 +167,7 @@ impl HttpWire {
             }
             (Some(frame), _) => {
                 self.begin(&mut post, session);
-                self.say(now, &mut post, &frame, true);
+                self.say(now, id, &mut post, &frame, true);
             }
         }
         if let (Some(kept), Some(live)) = (&mut self.kept, &post.live)
@@ -212,6 +218,12 @@ impl HttpWire {
         Ok(receiver)
     }
 
+    /// The POSTs of which something was lost since the last look: their hosts have gone or do not read,
+    /// and have no way to come back for it.
+    pub(super) fn take_lost(&mut self) -> Vec<PostId> {
+        std::mem::take(&mut self.lost)
+    }
+
     /// Whether nobody waits for an answer or listens.
     pub(super) fn is_quiet(&self) -> bool {
         self.posts.is_empty() && !self.own.iter().any(Live::is_read)
@@ -246,14 +258,17 @@ impl HttpWire {
         }
     }
 
-    fn say(&mut self, now: Instant, post: &mut Post, frame: &Bytes, last: bool) {
+    fn say(&mut self, now: Instant, id: PostId, post: &mut Post, frame: &Bytes, last: bool) {
         if !last && !post.accepts.events {
             // A host that takes no events hears the answer alone.
             return;
         }
         self.begin(post, None);
-        if let Some(live) = &mut post.live {
-            live.push(written(&mut self.kept, now, live.stream, frame), last);
+        if let Some(live) = &mut post.live
+            && !live.push(written(&mut self.kept, now, live.stream, frame), last)
+            && !last
+        {
+            self.lost.push(id);
         }
     }
 

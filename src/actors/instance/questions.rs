@@ -7,18 +7,16 @@ use super::{InstanceArgs, InstanceMsg, Said};
 use crate::actors::broker::Held;
 use crate::actors::events::Event;
 use crate::actors::support::task;
-use crate::protocol::jsonrpc::{Object, RawJson};
-use crate::protocol::model::questions::{Question, Reply, unanswered};
+use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::questions::{Question, Reply, unanswered, with_elicitation};
 
 impl InstanceState {
-    /// What is declared at a handshake (U-36): the broker stands behind every host.
+    /// What is declared at a handshake (U-36): elicitation, because the broker stands behind every
+    /// host, and what all hosts that are there and may come to share the instance can be asked.
     pub(super) fn declared(&self) -> RawJson {
-        let mut elicitation = Object::new();
-        elicitation.set("form", RawJson::empty_object());
-        elicitation.set("url", RawJson::empty_object());
-        let mut declared = Object::new();
-        declared.set("elicitation", elicitation.write());
-        declared.write()
+        let InstanceArgs { def, key, shop, .. } = &self.args;
+        let by_hosts = shop.subs.declared(def, &key.scope);
+        with_elicitation(Some(&by_hosts.write()))
     }
 
     /// A question that belongs to no call.
@@ -57,8 +55,12 @@ impl InstanceState {
         self.with_session(|session| session.answer_question(now, number, reply));
     }
 
-    /// What a person was sent to do at a url is done: hosts that share the instance may have asked.
-    pub(super) fn completed(&self, _id: &RawJson) {}
+    /// What a person was sent to do at a url is done.
+    pub(super) fn completed(&self, id: &RawJson) {
+        if let Some(watching) = &self.watching {
+            watching.completed(id);
+        }
+    }
 
     /// It asks in the course of calls without saying of which. From now on it has one call at a time
     /// where several hosts share it, so that what it asks belongs to that one (product.md 8).

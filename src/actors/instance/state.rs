@@ -70,7 +70,7 @@ pub struct InstanceState {
     pub(super) end: Option<End>,
     reported: bool,
     lists: HashMap<ListKind, Readings>,
-    watching: Option<Watching>,
+    pub(super) watching: Option<Watching>,
     /// Questions that belong to no call, with the tasks that have them answered.
     pub(super) unowned: HashMap<u64, TaskGuard>,
     /// Where it admits calls, once it does.
@@ -387,8 +387,12 @@ impl InstanceState {
         let wanted = watching.wanted();
         // Somebody listens: it is not idle.
         self.load.hold(!wanted.is_empty());
+        let roots_changed = watching.roots_changed();
         if let Some(session) = &mut self.session {
             session.watch(now, wanted);
+            if roots_changed {
+                session.roots_changed();
+            }
         }
     }
 

@@ -10,11 +10,14 @@ use super::directory::{Lane, Lease, Route, RouteKey, ScopeKey, Server};
 use super::ongoing::{AskedCall, Called, Ongoing};
 use super::upstream_task::UpstreamTask;
 use super::{PoolHandle, RouteAnswer};
+use crate::actors::broker::BrokerHandle;
 use crate::actors::instance::{InstanceMsg, Sink, Told};
 use crate::actors::support::ask::ask;
 use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{CallWant, Caller, Reason, Refused, Shared};
+use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::jsonrpc::RpcError;
+use crate::protocol::model::questions::with_elicitation;
 use crate::protocol::model::tasks::{self, Support};
 use crate::protocol::revision::Era;
 use crate::protocol::session::pending::CallLimits;
@@ -161,6 +164,8 @@ impl Place {
 enum Stage {
     Start,
     Permit,
+    /// A permit of an instance that has one call at a time.
+    Turn,
 }
 
 /// Waits for a route and a permit within `pool.queue` and `pool.queue_timeout`. `None` where the
@@ -200,6 +205,13 @@ fn too_late(name: &str, stage: Stage, pool: &PoolSettings) -> Refused {
              `mcpx status {name}` shows what it is doing",
             limit.value,
         ),
+        Stage::Turn => format!(
+            "server `{name}` was busy for {} (setting pool.queue_timeout): it asks questions without \
+             saying to which call they belong, so its calls are made one after the other, and the one \
+             before this waits for an answer or works; raise the server's `max`, or give it `scope = \
+             \"session\"`, which is an instance for each host",
+            limit.value,
+        ),
         Stage::Permit => format!(
             "server `{name}` was busy for {} (setting pool.queue_timeout): each of its instances \
              had {} calls in flight (setting pool.in_flight); raise the server's `max` or try again",
@@ -229,7 +241,7 @@ async fn wait_for_route(
                 RouteAnswer::Late => return Err(too_late(&server.def.key, *stage, pool)),
             }
         };
-        *stage = Stage::Permit;
+        *stage = if route.is_serial() { Stage::Turn } else { Stage::Permit };
         if let Some(leased) = Leased::now(Arc::clone(&route)) {
             return Ok(Some(leased));
         }
@@ -260,7 +272,7 @@ pub(super) async fn send(
     let Leased { id, lease, route } = leased;
     let (reply, outcome) = oneshot::channel();
     let heard = want.progress.clone().map(|notes| (notes, Arc::clone(&server.def)));
-    let call = call_of(id, want, limits, Sink::new(reply, heard));
+    let call = call_of(shared, id, want, limits, Sink::new(reply, heard));
     let mut guard = InFlight { id, actor: lease.actor().clone(), done: false };
     // A dead instance gives the call back, and its sink says that it was not written.
     let _ = guard.actor.cast(InstanceMsg::Call { call });
@@ -290,15 +302,21 @@ pub(super) async fn send(
 }
 
 /// Asks something to whose answer nobody listens.
-pub(super) fn tell(place: &Place, want: &CallWant, limits: CallLimits) {
+pub(super) fn tell(shared: &Shared, place: &Place, want: &CallWant, limits: CallLimits) {
     let Leased { id, lease, .. } = Leased::again(place);
     let (reply, _) = oneshot::channel();
-    let call = call_of(id, want, limits, Sink::new(reply, None));
+    let call = call_of(shared, id, want, limits, Sink::new(reply, None));
     // With a dead instance there is nobody to tell.
     let _ = lease.actor().cast(InstanceMsg::Call { call });
 }
 
-fn call_of(id: u64, want: &CallWant, limits: CallLimits, sink: Sink) -> Call<Sink> {
+fn call_of(
+    shared: &Shared,
+    id: u64,
+    want: &CallWant,
+    limits: CallLimits,
+    sink: Sink,
+) -> Call<Sink> {
     Call {
         id,
         method: want.method.clone(),
@@ -306,11 +324,21 @@ fn call_of(id: u64, want: &CallWant, limits: CallLimits, sink: Sink) -> Call<Sin
         wants_progress: want.progress.as_ref().is_some_and(ProgressSender::wants_progress),
         log: want.progress.as_ref().and_then(ProgressSender::log_want),
         host: want.caller.host.map(|host| host.0),
-        declared: want.caller.answers.declared().cloned(),
+        declared: can_be_asked(shared, &want.caller),
         task: want.task,
         limits,
         sink,
     }
+}
+
+/// What can be asked in the course of a call, where anything can: what its host declared (U-35), and
+/// any elicitation while somebody answers at the broker (U-36).
+fn can_be_asked(shared: &Shared, caller: &Caller) -> Option<RawJson> {
+    let declared = caller.answers.declared();
+    if shared.shop().broker.get().is_some_and(BrokerHandle::listens) {
+        return Some(with_elicitation(declared));
+    }
+    declared.cloned()
 }
 
 /// Cancels the call if its caller's future falls before the outcome (F36).

@@ -538,7 +538,7 @@ impl UpstreamTask {
             return;
         }
         let want = self.want_of("tasks/cancel", self.named());
-        caller::tell(&self.place, &want, self.limits());
+        caller::tell(&self.shared, &self.place, &want, self.limits());
     }
 }
 

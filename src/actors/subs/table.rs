@@ -12,9 +12,10 @@ use crate::actors::host::HostMsg;
 use crate::actors::instance::{InstanceId, InstanceMsg};
 use crate::actors::listen::ListenMsg;
 use crate::actors::pool::directory::ScopeKey;
-use crate::actors::upstreams::Caller;
-use crate::protocol::jsonrpc::RawJson;
+use crate::actors::upstreams::{Caller, HostId};
+use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::logging::LogMessage;
+use crate::protocol::model::questions;
 use crate::protocol::session::Limit;
 use crate::protocol::session::host::HostNote;
 use crate::settings::ServerDef;
@@ -41,7 +42,12 @@ pub(super) struct Listener {
 #[derive(Debug)]
 enum Line {
     /// Message by message.
-    Host { actor: ActorRef<HostMsg>, logs: Arc<Semaphore> },
+    Host {
+        actor: ActorRef<HostMsg>,
+        logs: Arc<Semaphore>,
+        /// What it can be asked, where its handshake said so.
+        declared: Option<RawJson>,
+    },
     /// It is told that there is something, and takes it.
     Stream(Stream),
 }
@@ -80,6 +86,8 @@ pub(super) struct Watcher {
     pub(super) actor: ActorRef<InstanceMsg>,
     /// It has been told to look, and has not looked yet.
     pub(super) told: bool,
+    /// Roots of a host that it serves have changed since it looked.
+    pub(super) roots_changed: bool,
 }
 
 /// One resource.
@@ -95,7 +103,7 @@ struct Watch {
 
 impl Listener {
     pub(super) fn host(caller: Caller, actor: ActorRef<HostMsg>, log_queue: usize) -> Self {
-        let line = Line::Host { actor, logs: Arc::new(Semaphore::new(log_queue)) };
+        let line = Line::Host { actor, logs: Arc::new(Semaphore::new(log_queue)), declared: None };
         Self { caller, line, subs: Vec::new() }
     }
 
@@ -148,6 +156,16 @@ impl Stream {
     }
 }
 
+impl Watcher {
+    /// One word to look waits at a time.
+    fn look(&mut self) {
+        if !std::mem::replace(&mut self.told, true) {
+            // One that has just ended tells by its place in the list.
+            let _ = self.actor.cast(InstanceMsg::Watch);
+        }
+    }
+}
+
 impl Group {
     pub(super) fn is_watched(&self) -> bool {
         !self.watches.is_empty()
@@ -169,11 +187,8 @@ impl Group {
 
     /// Something else is wanted.
     fn changed(&mut self) {
-        if let Some(first) = self.watchers.first_mut()
-            && !std::mem::replace(&mut first.told, true)
-        {
-            // One that has just ended tells by its place in the list.
-            let _ = first.actor.cast(InstanceMsg::Watch);
+        if let Some(first) = self.watchers.first_mut() {
+            first.look();
         }
     }
 
@@ -322,10 +337,57 @@ impl Table {
     /// H-42: to hosts that would be served by the same instance, and to nobody else.
     pub(super) fn logged(&self, def: &ServerDef, scope: &ScopeKey, message: &LogMessage) {
         for listener in self.listeners.values() {
-            let Line::Host { actor, logs } = &listener.line else { continue };
+            let Line::Host { actor, logs, .. } = &listener.line else { continue };
             if ScopeKey::of(def.scope, &listener.caller, || 0) == *scope {
                 let LogMessage { level, params } = message.clone();
                 tell(actor, HostNote::Log { level, params, about: None }, logs);
+            }
+        }
+    }
+
+    /// U-36: what every host with a handshake that is served in this scope can be asked.
+    pub(super) fn declared(&self, def: &ServerDef, scope: &ScopeKey) -> Object {
+        let here = |it: &&Listener| ScopeKey::of(def.scope, &it.caller, || 0) == *scope;
+        let declared = |it: &'_ Listener| match &it.line {
+            Line::Host { declared, .. } => declared.clone(),
+            Line::Stream(_) => None,
+        };
+        let all: Vec<RawJson> = self.listeners.values().filter(here).filter_map(declared).collect();
+        questions::declared_by_all(&all)
+    }
+
+    pub(super) fn host_opened(&mut self, host: HostId, said: Option<RawJson>) {
+        let listener = self.listeners.get_mut(&ListenerId::Host(host));
+        if let Some(Listener { line: Line::Host { declared, .. }, .. }) = listener {
+            *declared = said;
+        }
+    }
+
+    pub(super) fn roots_changed(&mut self, host: HostId) {
+        let Some(host) = self.listeners.get(&ListenerId::Host(host)) else { return };
+        let Caller { host: id, project, .. } = &host.caller;
+        for ((_, scope), group) in &mut self.groups {
+            let serves = match scope {
+                ScopeKey::Global => true,
+                ScopeKey::Project(folder) => project.as_ref() == Some(folder),
+                ScopeKey::NoProject => project.is_none(),
+                ScopeKey::Session(session) => *id == Some(*session),
+                ScopeKey::Call(_) => false,
+            };
+            if serves {
+                for watcher in &mut group.watchers {
+                    watcher.roots_changed = true;
+                    watcher.look();
+                }
+            }
+        }
+    }
+
+    pub(super) fn completed(&self, def: &ServerDef, scope: &ScopeKey, id: &RawJson) {
+        for listener in self.listeners.values() {
+            let Line::Host { actor, logs, declared: Some(_) } = &listener.line else { continue };
+            if ScopeKey::of(def.scope, &listener.caller, || 0) == *scope {
+                tell(actor, HostNote::Completed { id: id.clone() }, logs);
             }
         }
     }

@@ -310,3 +310,66 @@ async fn h42_messages_stay_within_their_scope() {
     tokio::task::yield_now().await;
     assert!(mine.hears.try_recv().is_err() && other.hears.try_recv().is_err());
 }
+
+/// U-36: a server that hosts share is told what all of them declared at their handshakes; one that a
+/// host has for itself, what that one did.
+#[tokio::test]
+async fn u36_what_the_hosts_of_a_scope_declare() {
+    let raw = |text: &str| RawJson::parse(text.to_owned().into()).unwrap();
+    let (full, some) = (r#"{"sampling":{"tools":{}},"roots":{}}"#, r#"{"roots":{}}"#);
+    let declared = |stage: &Stage, scope| stage.subs.declared(&stage.def, &scope).write();
+    let stage = Stage::new(Scope::Global);
+    let (first, second, silent) = (stage.host(1).await, stage.host(2).await, stage.host(3).await);
+    assert_eq!(declared(&stage, ScopeKey::Global).as_str(), "{}");
+    stage.subs.host_opened(first.id(), Some(raw(full)));
+    // Who has no handshake says for each request what it can be asked.
+    stage.subs.host_opened(silent.id(), None);
+    assert_eq!(declared(&stage, ScopeKey::Global).as_str(), full);
+    stage.subs.host_opened(second.id(), Some(raw(some)));
+    assert_eq!(declared(&stage, ScopeKey::Global).as_str(), some);
+    stage.subs.host_left(second.id());
+    assert_eq!(declared(&stage, ScopeKey::Global).as_str(), full);
+
+    let own = Stage { def: Stage::new(Scope::Session).def, subs: stage.subs.clone() };
+    stage.subs.host_opened(silent.id(), Some(raw(some)));
+    assert_eq!(declared(&own, ScopeKey::Session(first.id())).as_str(), full);
+    assert_eq!(declared(&own, ScopeKey::Session(silent.id())).as_str(), some);
+    assert_eq!(declared(&own, ScopeKey::Call(1)).as_str(), "{}");
+}
+
+/// E-12: the instances that serve a host hear once that its roots have changed, however often they do.
+#[tokio::test]
+async fn e12_roots_change_where_their_host_is_served() {
+    let stage = Stage::new(Scope::Session);
+    let (first, second) = (stage.host(1).await, stage.host(2).await);
+    let mut own = stage.instance(1, &ScopeKey::Session(first.id())).await;
+    let mut others = stage.instance(2, &ScopeKey::Session(second.id())).await;
+    let mut all = stage.instance(3, &ScopeKey::Global).await;
+    for _ in 0..100 {
+        stage.subs.roots_changed(first.id());
+    }
+    for served in [&mut own, &mut all] {
+        assert_eq!(served.told().await, "");
+        assert!(served.place().roots_changed());
+        assert!(!served.place().roots_changed());
+        assert!(served.hears.try_recv().is_err());
+    }
+    assert!(others.hears.try_recv().is_err() && !others.place().roots_changed());
+    stage.subs.roots_changed(first.id());
+    assert_eq!(own.told().await, "");
+}
+
+/// E-02: what a person was sent to do at a url is done: hosts of the scope that have a handshake hear.
+#[tokio::test]
+async fn e02_completions_reach_the_hosts_of_the_scope() {
+    let stage = Stage::new(Scope::Global);
+    let (mut first, mut second) = (stage.host(1).await, stage.host(2).await);
+    let up = stage.instance(1, &ScopeKey::Global).await;
+    stage.subs.host_opened(first.id(), Some(RawJson::empty_object()));
+    up.place().completed(&RawJson::write("e1"));
+    let heard = first.hears.recv().await.unwrap();
+    assert!(
+        matches!(heard, HostMsg::Note { note: HostNote::Completed { id }, .. } if id.as_str() == "\"e1\"")
+    );
+    assert!(second.hears.try_recv().is_err());
+}

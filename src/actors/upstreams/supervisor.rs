@@ -136,7 +136,8 @@ impl UpstreamsState {
         }
         for def in &settings.servers {
             let before = old.iter().find(|server| server.def.key == def.key);
-            if before.is_some_and(|server| server.def == *def) {
+            // Which tools may be called is the catalog's affair, and no reason to start anew.
+            if before.is_some_and(|server| server.def.runs_like(def)) {
                 continue;
             }
             self.start_pool(Arc::clone(def))?;

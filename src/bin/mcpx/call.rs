@@ -3,16 +3,18 @@
 use bytes::Bytes;
 use clap::ArgMatches;
 use mcpx::control::OpCall;
-use mcpx::control::types::{ApiError, CallRequest, ToolsAnswer, stream as names};
+use mcpx::control::types::{ApiError, CallRequest, ToolsAnswer, WhoAnswers, stream as names};
 use mcpx::protocol::jsonrpc::{Object, RawJson};
 use serde::Deserialize;
 
 use crate::arguments::{self, Typed};
+use crate::elicit::{self, News};
 use crate::ended::{Ended, Outcome};
 use crate::output::{self, Printer};
+use crate::person::Person;
 use crate::reach::{self, Reach, understood};
 use crate::setup;
-use crate::stream::Events;
+use crate::stream::{Event, Events};
 use crate::waiting::Waiting;
 
 /// Runs it.
@@ -35,15 +37,18 @@ pub(crate) async fn run(reach: &Reach<'_>, matches: &ArgMatches) -> Outcome {
             arguments::typed(&pairs, schema.as_ref()).map_err(Ended::Usage)?
         }
     };
+    // A person at this end answers what is asked; for others it is shown, with how to answer it.
+    let person = Person::at_terminal(reach);
+    let who = if person.is_some() { WhoAnswers::Here } else { WhoAnswers::Elsewhere };
     let call = OpCall::Call(CallRequest {
         namespace,
         tool,
         arguments: Some(arguments),
         project,
         progress: reach.printer.lively,
+        questions: Some(who),
     });
-    let result =
-        if call.streams() { streamed(reach, &call).await? } else { reach.ask(&call).await? };
+    let result = streamed(reach, &call, person).await?;
     show(reach.printer, &result)
 }
 
@@ -73,7 +78,12 @@ struct ProgressNote {
     message: Option<String>,
 }
 
-async fn streamed(reach: &Reach<'_>, call: &OpCall) -> Result<Bytes, Ended> {
+/// Shows progress and questions until there is a result.
+async fn streamed(
+    reach: &Reach<'_>,
+    call: &OpCall,
+    mut person: Option<Person<'_>>,
+) -> Result<Bytes, Ended> {
     let title = match call {
         OpCall::Call(call) => format!("{} {}", call.namespace, call.tool),
         _ => String::new(),
@@ -86,8 +96,16 @@ async fn streamed(reach: &Reach<'_>, call: &OpCall) -> Result<Bytes, Ended> {
                 return reach.read(stream).await;
             }
             let mut events = Events::default();
-            let broken = |failed: &dyn std::fmt::Display| Ended::Failed(failed.to_string());
-            while let Some(event) = events.next(&mut stream).await.map_err(|e| broken(&e))? {
+            loop {
+                let next = tokio::select! {
+                    next = events.next(&mut stream) => next,
+                    asked = Person::next_of(&mut person) => {
+                        elicit::said(asked);
+                        continue;
+                    }
+                };
+                let next = next.map_err(|failed| Ended::Failed(failed.to_string()))?;
+                let Some(event) = next else { break };
                 match event.name.as_str() {
                     names::PROGRESS => {
                         if let Ok(note) = serde_json::from_str::<ProgressNote>(&event.data) {
@@ -99,7 +117,7 @@ async fn streamed(reach: &Reach<'_>, call: &OpCall) -> Result<Bytes, Ended> {
                         let error: ApiError = understood(event.data.as_bytes())?;
                         return Err(reach::failed(&error));
                     }
-                    _ => {}
+                    _ => asked(&event, &waiting, &mut person)?,
                 }
             }
             Err(Ended::Failed(
@@ -109,6 +127,23 @@ async fn streamed(reach: &Reach<'_>, call: &OpCall) -> Result<Bytes, Ended> {
             ))
         })
         .await
+}
+
+/// A question of this call: to the person here, else to whoever reads stderr.
+fn asked(event: &Event, waiting: &Waiting, person: &mut Option<Person<'_>>) -> Outcome {
+    match (elicit::news(event)?, person) {
+        (News::Question(view), Some(person)) => {
+            waiting.hush();
+            person.ask(view);
+        }
+        (News::Question(view), None) => {
+            waiting.hush();
+            elicit::show_elsewhere(&view);
+        }
+        (News::Closed(id), Some(person)) => person.forget(&id),
+        (News::Closed(_) | News::Other, _) => {}
+    }
+    Ok(())
 }
 
 /// Whether an answer comes as events.

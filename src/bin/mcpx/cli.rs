@@ -80,6 +80,12 @@ fn with_local_commands(root: Command) -> Command {
                 .help("Write what it holds to this file"),
         )
     })
+    .mut_subcommand("elicit", |command| {
+        command.subcommand(
+            Command::new("watch")
+                .about("Wait for questions; on a terminal they are answered there, one by one"),
+        )
+    })
     .mut_subcommand("config", |command| {
         command
             .subcommand(
@@ -142,11 +148,15 @@ fn daemon_command() -> Command {
         )
 }
 
-/// A group of commands; `mcpx settings` alone shows them all.
+/// A group of commands; `mcpx settings` and `mcpx tasks` alone show them all.
 fn group_of(name: &'static str) -> Command {
     let group = Command::new(name);
     match name {
         "settings" => group.about("Show and change settings"),
+        "elicit" => {
+            group.about("Questions of servers that wait for a person").subcommand_required(true)
+        }
+        "tasks" => group.about("Show and cancel calls that run as tasks"),
         _ => group.about("Show and check the configuration").subcommand_required(true),
     }
 }
@@ -163,8 +173,16 @@ fn leaf(op: &'static Op, name: &'static str) -> Command {
 fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
     let arg = Arg::new(param.name).help(param.doc);
     Some(match (param.name, param.kind) {
-        // On a terminal progress is always wanted, elsewhere never.
-        ("progress", _) => return None,
+        // On a terminal progress is always wanted, elsewhere never; questions are always shown.
+        ("progress" | "questions", _) => return None,
+        // It stands in `content`'s place.
+        ("value", _) => return None,
+        ("content", _) => {
+            arg.value_name("JSON | KEY=VALUE | VALUE").action(ArgAction::Append).num_args(0..).help(
+                "The fields of its form: KEY=VALUE each, one JSON object, or `-` for one on stdin; or \
+                 the one value that it asks for",
+            )
+        }
         ("follow", _) => {
             arg.short('f').long("follow").action(ArgAction::SetTrue).help("Go on as new ones come")
         }
@@ -195,7 +213,9 @@ fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
                 (_, "tool") => "TOOL",
                 (_, "uri") => "URI",
                 (_, "prompt") => "PROMPT",
+                (_, "task") => "TASK",
                 (_, "key") => "KEY",
+                (_, "id") => "ID",
                 _ => "NAME",
             };
             arg.value_name(shown).required(param.required)

@@ -14,7 +14,7 @@ use crate::reach::{Reach, failed, understood};
 use crate::setup::{self, Setup};
 use crate::stream::Events;
 use crate::waiting::Waiting;
-use crate::{cli, doctor, offers, tables};
+use crate::{cli, doctor, elicit, offers, questions, tables};
 
 /// Runs a command of the tree, by its name.
 pub(crate) fn run(setup: &Setup, json: bool, name: &str, matches: &ArgMatches) -> Outcome {
@@ -36,9 +36,12 @@ pub(crate) fn run(setup: &Setup, json: bool, name: &str, matches: &ArgMatches) -
             ["prompt"] => offers::prompt(&reach, matches).await,
             ["config", "show"] => config_show(&reach).await,
             ["version"] => version(&reach).await,
+            ["elicit", "answer"] => elicit::answer(&reach, matches).await,
+            ["elicit", "watch"] => elicit::watch(&reach).await,
             ["doctor"] => doctor::run(&reach, optional(matches, "server")).await,
             ["stop"] if matches.get_flag("daemon") => stop_daemon(&reach).await,
             ["status"] if matches.get_flag("http") => perform(&reach, &OpCall::Http).await,
+            ["tasks"] => perform(&reach, &OpCall::Tasks).await,
             ["settings"] => perform(&reach, &OpCall::SettingsGet { key: None }).await,
             words => {
                 let op = cli::op_of(words)
@@ -83,12 +86,19 @@ fn op_call(op: OpName, matches: &ArgMatches, reach: &Reach<'_>) -> Result<OpCall
             namespace: optional(matches, "namespace"),
             project: setup::project(matches.get_one("project")),
         },
+        OpName::Tasks => OpCall::Tasks,
+        OpName::Task => OpCall::Task { task: needed("task") },
+        OpName::TaskCancel => OpCall::TaskCancel { task: needed("task") },
         OpName::Logs => {
             let asked = matches.get_one::<usize>("lines").copied();
             let lines = Some(asked.unwrap_or(reach.settings.cli.log_lines));
             OpCall::Logs { server: optional(matches, "server"), lines, follow: follow() }
         }
         OpName::Events => OpCall::Events { follow: follow() },
+        OpName::ElicitList => OpCall::Questions { follow: follow() },
+        OpName::ElicitShow => OpCall::Question { id: needed("id") },
+        OpName::ElicitDecline => OpCall::Decline { id: needed("id") },
+        OpName::ElicitCancel => OpCall::Cancel { id: needed("id") },
         OpName::SettingsGet => OpCall::SettingsGet { key: optional(matches, "key") },
         OpName::SettingsSet => OpCall::SettingsSet { changes: changes(matches)? },
         OpName::Protocol => OpCall::Protocol,
@@ -99,7 +109,7 @@ fn op_call(op: OpName, matches: &ArgMatches, reach: &Reach<'_>) -> Result<OpCall
         OpName::Doctor => OpCall::Doctor { server: optional(matches, "server") },
         OpName::Shutdown => OpCall::Shutdown,
         // Their commands have code of their own.
-        OpName::Call | OpName::Ask | OpName::Read | OpName::Prompt => {
+        OpName::Call | OpName::Ask | OpName::Read | OpName::Prompt | OpName::ElicitAnswer => {
             return Err(Ended::Usage(format!("`{}` is no command of this kind", op.row().id)));
         }
     })
@@ -135,8 +145,16 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
         OpName::Tools => tables::tools(printer, &understood(&body)?),
         OpName::Resources => tables::resources(printer, &understood(&body)?),
         OpName::Prompts => tables::prompts(printer, &understood(&body)?),
+        OpName::Tasks => tables::tasks(printer, &understood(&body)?),
+        OpName::Task => tables::task(&understood(&body)?),
+        OpName::TaskCancel => tables::task_cancelled(&understood(&body)?),
         OpName::Logs => tables::logs(&understood(&body)?),
         OpName::Events => tables::events(&understood(&body)?),
+        OpName::ElicitList => questions::list(&understood(&body)?),
+        OpName::ElicitShow => questions::shown(&understood(&body)?),
+        OpName::ElicitAnswer | OpName::ElicitDecline | OpName::ElicitCancel => {
+            questions::answered(&understood(&body)?)
+        }
         OpName::SettingsGet => {
             tables::settings(printer, &understood::<t::SettingsAnswer>(&body)?.settings)
         }
@@ -197,6 +215,10 @@ async fn follow(reach: &Reach<'_>, call: &OpCall) -> Outcome {
             _ if reach.printer.json => event.data,
             t::stream::LINE => tables::log_line(&understood(data)?),
             t::stream::EVENT => tables::event(&understood(data)?),
+            t::stream::QUESTION | t::stream::CLOSED => match elicit::line(&event)? {
+                Some(text) => text,
+                None => continue,
+            },
             t::stream::MISSED => {
                 format!("… {} missed: too fast for us", understood::<t::Missed>(data)?.missed)
             }

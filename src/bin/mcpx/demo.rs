@@ -12,14 +12,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use mcpx::protocol::jsonrpc::{Id, Method, Notification, RawJson, Request, RpcError, scan};
-use mcpx::protocol::session::host::{HostConfig, HostEvent, HostOutput, HostSession, ProgressPace};
+use mcpx::protocol::jsonrpc::{Id, RawJson, RpcError};
+use mcpx::protocol::model::questions::Question;
+use mcpx::protocol::session::host::{
+    Answered, HostConfig, HostEvent, HostOutput, HostSession, ProgressPace,
+};
 use mcpx::protocol::session::listen::ListenFilter;
-use mcpx::protocol::session::{CallKey, HostRequest, Outcome};
+use mcpx::protocol::session::{CallKey, HostRequest};
 use mcpx::transport::link::{Link, LinkEvent, LinkLimits, LinkSender};
 use mcpx::transport::stdio::own;
 use mcpx::transport::{clock, task};
-use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
@@ -57,7 +59,7 @@ async fn serve(link: Link) {
         let full = !demo.unsent.is_empty();
         tokio::select! {
             event = reader.next(), if !full => match event {
-                LinkEvent::Frame(frame) => demo.frame(clock::now(), &frame),
+                LinkEvent::Frame(frame) => demo.session.handle_frame(clock::now(), &frame),
                 LinkEvent::TooLarge { head, bytes } => {
                     demo.session.handle_oversized(clock::now(), &head, bytes, LIMITS.max_frame);
                 }
@@ -88,8 +90,8 @@ enum Said {
 struct Demo {
     session: HostSession,
     slow: HashMap<CallKey, AbortHandle>,
-    /// Calls that wait for the host's answer to a question, by the number of the question.
-    asked: HashMap<u64, CallKey>,
+    /// Calls that wait for the host's answer to a question, by the id of the question.
+    asked: HashMap<Id, CallKey>,
     questions: u64,
     unsent: VecDeque<Bytes>,
     steps: mpsc::Sender<Step>,
@@ -106,6 +108,7 @@ impl Demo {
             // Every step is shown.
             progress_pace: ProgressPace::FREE,
             log_rate: 0,
+            max_open_questions: MAX_IN_FLIGHT,
             over_stdio: true,
         };
         Self {
@@ -116,22 +119,6 @@ impl Demo {
             unsent: VecDeque::new(),
             steps,
         }
-    }
-
-    fn frame(&mut self, now: Instant, frame: &Bytes) {
-        match self.answered(frame) {
-            Some((key, outcome)) => self.session.finish(now, key, outcome),
-            None => self.session.handle_frame(now, frame),
-        }
-    }
-
-    /// An answer of the host to a question of ours.
-    fn answered(&mut self, frame: &Bytes) -> Option<(CallKey, Outcome)> {
-        let head = scan::head(frame);
-        let raw = std::str::from_utf8(head.id.filter(|_| head.is_response())?).ok()?;
-        let key = self.asked.remove(&raw.parse().ok()?)?;
-        let answer = RawJson::parse(frame.clone()).ok()?;
-        Some((key, Ok(offers::answered(answer.member("result").as_ref()))))
     }
 
     fn step(&mut self, now: Instant, step: Step) {
@@ -156,11 +143,8 @@ impl Demo {
                     let filter = ListenFilter { tasks: Default::default(), ..want.filter };
                     self.session.agree(clock::now(), want.key, filter);
                 }
-                HostOutput::Event(
-                    HostEvent::Opened { .. }
-                    | HostEvent::Answered { .. }
-                    | HostEvent::Notification { .. },
-                )
+                HostOutput::Event(HostEvent::Answered(answered)) => self.answered(answered),
+                HostOutput::Event(HostEvent::Opened { .. } | HostEvent::Notification { .. })
                 | HostOutput::PostDone(_)
                 | HostOutput::Notice(_) => {}
             }
@@ -181,7 +165,7 @@ impl Demo {
         match begun {
             Ok(Begun::Done(result)) => self.session.finish(clock::now(), key, Ok(result)),
             Ok(Begun::Slow(slow)) => self.start(key, slow),
-            Ok(Begun::Ask(params)) => self.ask(key, params),
+            Ok(Begun::Ask(question)) => self.ask(key, &question),
             Err(error) => self.refuse(key, error),
         }
     }
@@ -205,25 +189,24 @@ impl Demo {
     }
 
     /// Puts a question to a host of a legacy revision, by a request of our own.
-    fn ask(&mut self, key: CallKey, params: RawJson) {
+    fn ask(&mut self, key: CallKey, question: &Question) {
         self.questions += 1;
-        self.asked.insert(self.questions, key);
-        let id = Id::number(self.questions);
-        let method = Method::known("elicitation/create");
-        self.unsent.push_back(Request { id, method, params: Some(params) }.to_frame());
+        let id = Id::text(&format!("demo-{}", self.questions));
+        self.asked.insert(id.clone(), key);
+        self.session.ask(clock::now(), key, id, question);
+    }
+
+    /// Comes in any case, also where the call has ended meanwhile.
+    fn answered(&mut self, Answered { ask, reply }: Answered) {
+        if let Some(key) = self.asked.remove(&ask) {
+            let result = offers::answered(reply.ok().as_ref());
+            self.session.finish(clock::now(), key, Ok(result));
+        }
     }
 
     fn cancelled(&mut self, key: CallKey) {
         if let Some(task) = self.slow.remove(&key) {
             task.abort();
-        }
-        let question = self.asked.iter().find(|(_, asked)| **asked == key).map(|(id, _)| *id);
-        if let Some(id) = question {
-            self.asked.remove(&id);
-            let params = json!({"requestId": id, "reason": "the call that asked was cancelled"});
-            let method = Method::known("notifications/cancelled");
-            let note = Notification { method, params: Some(RawJson::write(&params)) };
-            self.unsent.push_back(note.to_frame());
         }
     }
 }

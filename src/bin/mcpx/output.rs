@@ -55,6 +55,13 @@ pub(crate) fn remark(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// A prompt on stderr, with the cursor behind it.
+pub(crate) fn prompt(text: &str) {
+    let mut err = io::stderr().lock();
+    // Nobody reads stderr: then nobody misses it.
+    let _ = write!(err, "{text}: ").and_then(|()| err.flush());
+}
+
 fn written(result: io::Result<()>) -> Outcome {
     result.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Ended::NobodyReads,

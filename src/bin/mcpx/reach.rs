@@ -110,19 +110,28 @@ impl<'a> Reach<'a> {
         })?
     }
 
+    /// The same without a sign of life, and with a typed failure for those who go on from it.
+    pub(crate) async fn try_ask(&self, call: &OpCall) -> Result<Result<Bytes, ApiError>, Ended> {
+        let stream = self.open(call).await?;
+        self.try_read(stream).await
+    }
+
     /// Reads an answer whole; a failure becomes what it means.
     pub(crate) async fn read(&self, stream: Stream) -> Result<Bytes, Ended> {
+        self.try_read(stream).await?.map_err(|error| failed(&error))
+    }
+
+    async fn try_read(&self, stream: Stream) -> Result<Result<Bytes, ApiError>, Ended> {
         let answer = stream
             .read(self.settings.link.max_frame)
             .await
             .map_err(|failed| Ended::Failed(failed.to_string()))?;
         if answer.status == StatusCode::OK {
-            return Ok(answer.body);
+            return Ok(Ok(answer.body));
         }
-        Err(match serde_json::from_slice::<ApiError>(&answer.body) {
-            Ok(error) => failed(&error),
-            Err(_) => Ended::Failed(format!("the daemon answered {}", answer.status)),
-        })
+        serde_json::from_slice::<ApiError>(&answer.body)
+            .map(Err)
+            .map_err(|_| Ended::Failed(format!("the daemon answered {}", answer.status)))
     }
 }
 

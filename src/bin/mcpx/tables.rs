@@ -69,6 +69,9 @@ pub(crate) fn status(printer: Printer, answer: &t::StatusAnswer) -> String {
         ago(daemon.uptime_ms),
         daemon.socket
     )];
+    if daemon.tasks > 0 {
+        parts.push(format!("{} calls run as tasks (mcpx tasks list)", daemon.tasks));
+    }
     if !daemon.configuration.is_empty() {
         parts.push(format!(
             "the configuration was refused, the one before is in force:\n  {}",
@@ -133,10 +136,12 @@ fn servers(printer: Printer, servers: &[t::ServerView]) -> String {
             // A remote server has no process; how it is reached says more.
             let transport = || instance.transport.clone().unwrap_or_else(|| "-".to_owned());
             let pid = instance.pid.map_or_else(transport, |pid| pid.to_string());
+            // One call at a time.
+            let interactive = if instance.interactive { ", interactive" } else { "" };
             table.add_row(vec![
                 Cell::new(&server.namespace),
                 state(),
-                Cell::new(format!("#{} {}", instance.id, instance.state)),
+                Cell::new(format!("#{} {}{interactive}", instance.id, instance.state)),
                 Cell::new(pid),
                 Cell::new(&instance.lane),
                 Cell::new(&instance.scope),
@@ -292,6 +297,50 @@ fn first_sentence(tool: &RawJson) -> String {
     let description = description.unwrap_or_default();
     let line = description.lines().next().unwrap_or_default();
     line.split_once(". ").map_or_else(|| line.to_owned(), |(first, _)| format!("{first}."))
+}
+
+/// `mcpx tasks list`.
+pub(crate) fn tasks(printer: Printer, answer: &t::TasksAnswer) -> String {
+    let mut table = table(printer, &["TASK", "STATUS", "WHAT", "HOST", "NOTE"]);
+    for task in &answer.tasks {
+        table.add_row(vec![
+            Cell::new(&task.task),
+            Cell::new(&task.status),
+            Cell::new(&task.what),
+            Cell::new(&task.host),
+            Cell::new(task_note(task)),
+        ]);
+    }
+    finish(&table)
+}
+
+fn task_note(task: &t::TaskView) -> String {
+    let waits = match task.questions {
+        0 => None,
+        1 => Some("1 question waits".to_owned()),
+        more => Some(format!("{more} questions wait")),
+    };
+    waits.into_iter().chain(task.message.clone()).collect::<Vec<_>>().join("; ")
+}
+
+/// `mcpx tasks get`: how it stands, then what it asks or ended with.
+pub(crate) fn task(answer: &t::TaskAnswer) -> String {
+    let task = &answer.task;
+    let mut lines = vec![format!("{}: {}, {}", task.task, task.what, task.status)];
+    lines.extend(task.message.clone());
+    let details = [&answer.asks, &answer.result, &answer.error];
+    lines.extend(details.into_iter().flatten().map(|detail| detail.as_str().to_owned()));
+    lines.join("\n")
+}
+
+/// `mcpx tasks cancel`.
+pub(crate) fn task_cancelled(answer: &t::TaskCancelled) -> String {
+    let task = &answer.task;
+    if answer.cancelled {
+        format!("{} is cancelled", task.what)
+    } else {
+        format!("{} had ended already, as {}", task.what, task.status)
+    }
 }
 
 /// `mcpx logs`.
@@ -464,6 +513,7 @@ mod tests {
             revision: Some("2025-11-25".to_owned()),
             uptime_ms: 61_000,
             in_flight: 2,
+            interactive: false,
         }];
         let mut remote = ready.clone();
         for instance in &mut remote.instances {

@@ -1,5 +1,6 @@
 //! A sign of life on a terminal, on anything that takes longer than `cli.spinner_delay`.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -13,6 +14,8 @@ pub(crate) struct Waiting {
     bar: ProgressBar,
     delay: Duration,
     tick: Duration,
+    /// Somebody is asked meanwhile: nothing is to be drawn over that.
+    quiet: Cell<bool>,
 }
 
 impl Waiting {
@@ -22,7 +25,7 @@ impl Waiting {
         bar.set_draw_target(ProgressDrawTarget::hidden());
         bar.set_message(text);
         let delay = if printer.lively { settings.spinner_delay } else { Duration::MAX };
-        Self { bar, delay, tick: settings.spinner_tick }
+        Self { bar, delay, tick: settings.spinner_tick, quiet: Cell::new(false) }
     }
 
     /// Waits for `work`, showing itself once that has taken a while.
@@ -36,11 +39,21 @@ impl Waiting {
             done = &mut work => return done,
             () = tokio::time::sleep(self.delay) => {}
         }
-        self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        self.bar.enable_steady_tick(self.tick);
+        if !self.quiet.get() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.enable_steady_tick(self.tick);
+        }
         let done = work.await;
         self.bar.finish_and_clear();
         done
+    }
+
+    /// Leaves the terminal to a question.
+    pub(crate) fn hush(&self) {
+        self.quiet.set(true);
+        self.bar.disable_steady_tick();
+        self.bar.finish_and_clear();
+        self.bar.set_draw_target(ProgressDrawTarget::hidden());
     }
 
     /// Progress as a tool reports it.

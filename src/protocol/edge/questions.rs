@@ -21,7 +21,7 @@ use crate::protocol::model::questions::{Kind, Question};
 use crate::protocol::model::tasks::RELATED;
 use crate::protocol::revision::Revision;
 
-pub use urls::{as_text, required_urls, url_ids, url_required};
+pub use urls::{as_text, require_urls, url_ids};
 
 /// The id of a url question, in 2025-11-25 alone.
 pub(super) const ELICITATION_ID: &str = "elicitationId";
@@ -162,8 +162,13 @@ pub fn downgrade_reply(revision: Revision, question: &Question, result: &RawJson
 /// shape: what its revision does not define is not declared by it (E-04), and what its revision has
 /// without saying so is.
 pub fn lift_capabilities(revision: Revision, capabilities: &RawJson) -> RawJson {
-    let spelled = spell(Shape::ClientCapabilities, revision, capabilities);
-    let capabilities = spelled.unwrap_or_else(|| capabilities.clone());
+    if revision.is_modern() {
+        return capabilities.clone();
+    }
+    let spell = |revision, capabilities: RawJson| {
+        spell(Shape::ClientCapabilities, revision, &capabilities).unwrap_or(capabilities)
+    };
+    let capabilities = spell(Revision::NEWEST, spell(revision, capabilities.clone()));
     if revision >= Revision::V2025_11_25 {
         return capabilities;
     }

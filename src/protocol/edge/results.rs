@@ -114,7 +114,7 @@ fn own_may_change(revision: Revision, body: Body, hints: bool, text: &[u8]) -> b
         // A newest-shape result that came from a modern upstream has one (`lift` sees to it), so
         // that for a legacy host where there is none there is no identity to take out, either.
         b"resultType" => true,
-        b"_meta" => modern,
+        b"_meta" | b"inputRequests" => modern,
         b"ttlMs" | b"cacheScope" => hints && !modern,
         b"structuredContent" if body == Body::Call && !modern => {
             revision < Revision::V2025_06_18 || value.first() != Some(&b'{')
@@ -255,9 +255,8 @@ fn stamp(object: &mut Object, hints: bool, own_info: &RawJson) {
         object.set("resultType", RawJson::write("complete"));
         "complete".to_owned()
     });
-    if kind == "input_required"
-        && let Some(requests) = object.get("inputRequests").and_then(questions::entries)
-    {
+    // Of an `input_required` result and of a task that waits for answers.
+    if let Some(requests) = object.get("inputRequests").and_then(questions::entries) {
         object.set("inputRequests", requests);
     }
     if hints && kind == "complete" {

@@ -4,7 +4,9 @@
 
 use serde_json::json;
 
-use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError, scan};
+use crate::protocol::jsonrpc::{
+    Code, Method, Object, RawJson, RpcError, URL_ELICITATION_REQUIRED, scan,
+};
 
 /// A method that a server may ask, and what a host declares that can answer it.
 const QUESTIONS: [(&str, &str); 3] = [
@@ -169,6 +171,73 @@ pub fn can_answer(declared: &RawJson, question: &Question) -> bool {
     }
 }
 
+/// What is declared where somebody answers at the broker, who can be asked any elicitation: that
+/// beside what a host declared.
+pub fn with_elicitation(declared: Option<&RawJson>) -> RawJson {
+    let mut object = Object::read_or_empty(declared);
+    let mut elicitation = Object::read_or_empty(object.get("elicitation"));
+    for mode in ["form", "url"] {
+        elicitation.set_default(mode, RawJson::empty_object());
+    }
+    object.set("elicitation", elicitation.write());
+    object.write()
+}
+
+/// What a server may be told that several hosts share, beside elicitation: sampling and roots where
+/// all of them declared them, and of what there is to these the same (U-36). `declared` holds the
+/// capabilities of each; where there are none nothing is.
+pub fn declared_by_all(declared: &[RawJson]) -> Object {
+    let all = |capability: &str, member: Option<&str>| {
+        let has = |capabilities: &RawJson| {
+            let found = capabilities.member(capability).filter(RawJson::is_object);
+            found.is_some_and(|found| match member {
+                None => true,
+                Some(key) => {
+                    let value = found.member(key);
+                    value.is_some_and(|it| it.is_object() || it.as_bytes() == b"true")
+                }
+            })
+        };
+        !declared.is_empty() && declared.iter().all(has)
+    };
+    let mut by_all = Object::new();
+    if all("sampling", None) {
+        let mut sampling = Object::new();
+        for member in ["context", "tools"].into_iter().filter(|it| all("sampling", Some(it))) {
+            sampling.set(member, RawJson::empty_object());
+        }
+        by_all.set("sampling", sampling.write());
+    }
+    if all("roots", None) {
+        let mut roots = Object::new();
+        if all("roots", Some("listChanged")) {
+            roots.set("listChanged", RawJson::write(&true));
+        }
+        by_all.set("roots", roots.write());
+    }
+    by_all
+}
+
+/// The url questions that a server of 2025-11-25 wants to have seen to before it answers a request
+/// (-32042), with their ids; `None` for any other error, and where it names none.
+pub fn url_required(error: &RpcError) -> Option<Vec<Question>> {
+    if error.code != URL_ELICITATION_REQUIRED {
+        return None;
+    }
+    let elicitations = error.data.as_ref()?.member("elicitations")?.elements()?;
+    let questions: Vec<Question> = elicitations
+        .into_iter()
+        .filter(|params| params.member_str("url").is_some())
+        .filter_map(|params| {
+            let mut object = Object::read(&params).ok()?;
+            object.set_default("mode", RawJson::write("url"));
+            Question::new("elicitation/create", Some(object.write()))
+        })
+        .filter(|question| question.kind() == Kind::Url)
+        .collect();
+    (!questions.is_empty()).then_some(questions)
+}
+
 /// What is said to a question that nobody answers: an elicitation is cancelled, the rest fails.
 pub fn unanswered(question: &Question) -> Reply {
     match question.kind() {
@@ -290,6 +359,66 @@ mod tests {
         assert!(can(r#"{"roots":{}}"#, "roots/list", plain));
         assert!(!can(r#"{"elicitation":{}}"#, "roots/list", plain));
         assert!(Question::new("ping", None).is_none());
+    }
+
+    /// U-36: what a server is told that hosts share.
+    #[test]
+    fn u36_what_all_hosts_declare() {
+        let by_all = |declared: &[&str]| {
+            let declared: Vec<RawJson> = declared.iter().map(|text| raw(text)).collect();
+            declared_by_all(&declared).write().as_str().to_owned()
+        };
+        let full = r#"{"sampling":{"tools":{},"context":{}},"roots":{"listChanged":true},"elicitation":{}}"#;
+        assert_eq!(by_all(&[]), "{}");
+        assert_eq!(
+            by_all(&[full, full]),
+            r#"{"sampling":{"context":{},"tools":{}},"roots":{"listChanged":true}}"#
+        );
+        let less = r#"{"sampling":{"tools":{}},"roots":{"listChanged":false}}"#;
+        assert_eq!(by_all(&[full, less]), r#"{"sampling":{"tools":{}},"roots":{}}"#);
+        assert_eq!(by_all(&[full, r#"{"roots":{}}"#]), r#"{"roots":{}}"#);
+        assert_eq!(by_all(&[full, r#"{"roots":true}"#]), "{}");
+        let told = |declared: Option<&str>| {
+            with_elicitation(declared.map(raw).as_ref()).as_str().to_owned()
+        };
+        assert_eq!(told(None), r#"{"elicitation":{"form":{},"url":{}}}"#);
+        assert_eq!(
+            told(Some(r#"{"elicitation":{"url":{"x":1e2}},"roots":{}}"#)),
+            r#"{"elicitation":{"url":{"x":1e2},"form":{}},"roots":{}}"#
+        );
+    }
+
+    /// 2025-11-25 elicitation page, "URL Elicitation Required Error".
+    #[test]
+    fn urls_that_are_required_first() {
+        let error = |code, data: &str| RpcError {
+            code,
+            message: String::new(),
+            data: Some(raw(data)),
+            relayed: true,
+        };
+        let data = r#"{"elicitations":[{"mode":"url","elicitationId":"e\u0041","url":"https://x.test/?a=1","message":"m"},{"elicitationId":"f","url":"https://y.test","message":"n"},{"mode":"form"},7]}"#;
+        let required = url_required(&error(-32042, data)).unwrap();
+        let shown: Vec<&str> = required.iter().map(|question| question.params.as_str()).collect();
+        assert_eq!(
+            shown,
+            [
+                r#"{"mode":"url","elicitationId":"e\u0041","url":"https://x.test/?a=1","message":"m"}"#,
+                r#"{"elicitationId":"f","url":"https://y.test","message":"n","mode":"url"}"#,
+            ]
+        );
+        assert!(url_required(&error(-32603, data)).is_none());
+        for data in [
+            "{}",
+            "[]",
+            r#"{"elicitations":[]}"#,
+            r#"{"elicitations":[{"mode":"form","url":"u"}]}"#,
+        ] {
+            assert!(url_required(&error(-32042, data)).is_none(), "{data}");
+        }
+        // Newest shape has no ids of questions (E-03).
+        let asking = Asking { questions: vec![("k".to_owned(), required[0].clone())], state: None };
+        assert!(!asking.write().as_str().contains("elicitationId"));
     }
 
     #[test]

@@ -24,7 +24,8 @@ pub use self::listen::{ListenNote, ListenWant, too_many};
 pub use self::notes::HostNote;
 pub use self::progress::ProgressPace;
 use self::progress::{Passage, Throttle};
-use self::questions::Asked;
+pub use self::questions::Answered;
+use self::questions::{Asked, Urls};
 use super::{CallKey, HostRequest, LogLevel, Outcome, Peer};
 use crate::protocol::Notice;
 use crate::protocol::edge;
@@ -32,7 +33,6 @@ use crate::protocol::jsonrpc::{
     Code, Id, Incoming, Method, Notification, RawJson, Response, RpcError, parse_noting,
     salvage_cut_id,
 };
-use crate::protocol::model::questions::Reply;
 use crate::protocol::revision::Revision;
 
 /// What mcpx says of itself to hosts, and the limits of a host session.
@@ -56,6 +56,8 @@ pub struct HostConfig {
     /// The transport is stdio or the shim: batches before the handshake count as 2025-03-26, a
     /// caller that declared nothing as 2024-11-05 (H-26, H-27).
     pub over_stdio: bool,
+    /// Urls that a host was sent to and may be told of when it is done there (`elicit.max_open`).
+    pub max_open_questions: usize,
 }
 
 /// One HTTP request that carries messages of a host: what it asks for is answered on its own stream,
@@ -106,14 +108,11 @@ pub enum HostEvent {
         label: String,
         /// The revision spoken, as text, for status pages and logs.
         revision: String,
+        /// What a legacy host can be asked; none where each request says so for itself.
+        declared: Option<RawJson>,
     },
     /// The reply to a question of [`HostSession::ask`].
-    Answered {
-        /// Which one.
-        ask: Id,
-        /// What the host said, in newest shape.
-        reply: Reply,
-    },
+    Answered(Answered),
     /// A notification that mcpx acts on above (`notifications/roots/list_changed`, …).
     Notification {
         /// Its method.
@@ -151,6 +150,11 @@ pub struct HostSession {
     keys: HashMap<Id, CallKey>,
     /// Questions to the host that have no reply yet; few.
     asked: Vec<Asked>,
+    urls: Urls,
+    /// No answer of the host can come any more.
+    mute: bool,
+    /// POSTs on which the host hears nothing but the answer, in order; mostly none.
+    deaf: Vec<PostId>,
     batches: Batches,
     /// POSTs that are not answered yet, with how many of their requests are open.
     posts: HashMap<PostId, usize>,
@@ -175,6 +179,8 @@ enum Stage {
 #[derive(Debug)]
 struct Handshake {
     peer: Arc<Peer>,
+    /// What it declared that can answer questions, in newest shape.
+    answers: RawJson,
     /// `notifications/initialized` came after it.
     initialized: bool,
 }
@@ -214,6 +220,9 @@ impl HostSession {
             listens: HashMap::new(),
             keys: HashMap::new(),
             asked: Vec::new(),
+            urls: Urls::default(),
+            mute: false,
+            deaf: Vec::new(),
             batches: Batches::default(),
             posts: HashMap::new(),
             outputs: VecDeque::new(),
@@ -240,8 +249,12 @@ impl HostSession {
     }
 
     /// The host said something in a POST: the body of an HTTP request is read by whoever finds out
-    /// which session it is for. A [`HostOutput::PostDone`] follows sooner or later.
-    pub fn handle_post(&mut self, _now: Instant, post: PostId, incoming: Incoming) {
+    /// which session it is for. `hears` where it takes what is said before its answer, questions
+    /// among it. A [`HostOutput::PostDone`] follows sooner or later.
+    pub fn handle_post(&mut self, _now: Instant, post: PostId, incoming: Incoming, hears: bool) {
+        if !hears {
+            self.deafen(post);
+        }
         // Held open while its messages are taken.
         self.posts.insert(post, 1);
         if self.stage != Stage::Closed {
@@ -303,6 +316,7 @@ impl HostSession {
         for key in keys {
             self.outputs.push_back(HostOutput::Event(HostEvent::Cancelled { key }));
         }
+        self.deaf.clear();
         let mut posts: Vec<PostId> = self.posts.drain().map(|(post, _)| post).collect();
         posts.sort_unstable();
         self.outputs.extend(posts.into_iter().map(HostOutput::PostDone));
@@ -335,6 +349,7 @@ impl HostSession {
             }
         }
         let outcome = self.spell(open.revision, &open.method, outcome);
+        let outcome = outcome.map_err(|error| self.about_urls(error));
         self.answer(open.to, open.id, outcome);
         self.release(open.to.post);
     }
@@ -451,6 +466,7 @@ impl HostSession {
         *open -= 1;
         if *open == 0 {
             self.posts.remove(&post);
+            self.undeafen(post);
             self.outputs.push_back(HostOutput::PostDone(post));
         }
     }

@@ -23,6 +23,7 @@ pub mod upstream;
 use std::time::Duration;
 
 pub use super::edge::LogLevel;
+use super::edge::questions::lift_capabilities;
 use super::jsonrpc::{Method, RawJson, RpcError};
 use super::model::{questions, tasks};
 use super::revision::Revision;
@@ -58,9 +59,10 @@ impl Peer {
         }
     }
 
-    /// What it declared that can answer questions, for declaring it on to upstreams (U-35).
+    /// What it declared that can answer questions, in newest shape, for declaring it on to upstreams
+    /// (U-35).
     pub fn declared_on(&self) -> RawJson {
-        questions::declared_on(&self.capabilities)
+        questions::declared_on(&lift_capabilities(self.revision, &self.capabilities))
     }
 }
 

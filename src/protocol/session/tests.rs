@@ -103,6 +103,7 @@ impl Pair {
             max_listens: 2,
             progress_pace: ProgressPace::FREE,
             log_rate: 100,
+            max_open_questions: 4,
             over_stdio: true,
         };
         let mut pair = Self {

@@ -27,6 +27,8 @@ struct Open {
     method: String,
     revision: String,
     token: Option<Value>,
+    /// The request declares the tasks extension.
+    tasks: bool,
 }
 
 /// One conversation. Feed it every frame in order: [`FrameLog::outgoing`] what mcpx sends (it is
@@ -35,7 +37,8 @@ struct Open {
 /// The revision is found out as a peer would: `_meta` of a modern request, else what `initialize`
 /// agreed. Beside the schema it checks that an answer answers something, once; that a request id
 /// is not used twice; that progress carries a token of an open request; that batches go out at
-/// 2025-03-26 alone; and that no object has a key twice.
+/// 2025-03-26 alone; that no object has a key twice; and that a task goes to nobody who did not
+/// declare the extension.
 #[derive(Debug, Clone)]
 pub struct FrameLog {
     schemas: Option<Arc<SchemaSet>>,
@@ -217,6 +220,9 @@ impl FrameLog {
             }
             return Err(format!("an answer to {id:?}, which is no open request"));
         };
+        if message["result"]["resultType"] == "task" && !asked.tasks {
+            return Err("a task, but the request did not declare the extension (T-02)".to_owned());
+        }
         self.learn(&asked, message, Facing::Host);
         let revision = match message["result"]["protocolVersion"].as_str() {
             Some(offered) if asked.method == "initialize" => known(offered)
@@ -301,7 +307,9 @@ impl FrameLog {
 
 fn open(id: Value, method: &str, revision: String, message: &Value) -> Open {
     let token = message["params"]["_meta"].get("progressToken").cloned();
-    Open { id, method: method.to_owned(), revision, token }
+    let declared = &message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+    let tasks = declared["extensions"]["io.modelcontextprotocol/tasks"].is_object();
+    Open { id, method: method.to_owned(), revision, token, tasks }
 }
 
 /// Takes the open request with this id: the oldest for a result, the newest for an error, since

@@ -10,6 +10,7 @@
 mod duplicates;
 mod log;
 mod strict;
+mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -192,7 +193,10 @@ impl Revision {
             .unwrap_or_else(|error| panic!("no JSON in {}: {error}", path.display()));
         let defs_key = if file["$defs"].is_object() { "$defs" } else { "definitions" };
         let modern = name == MODERN;
-        let defs = file[defs_key].as_object().cloned().unwrap_or_default();
+        let mut defs = file[defs_key].as_object().cloned().unwrap_or_default();
+        if modern {
+            tasks::add(&mut defs);
+        }
         let defs = strict::definitions(defs, modern);
         let error = ["JSONRPCErrorResponse", "JSONRPCError"]
             .into_iter()

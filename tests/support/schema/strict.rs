@@ -161,6 +161,7 @@ fn fix_result_type(name: &str, def: &mut Value) {
     let Some(kind) = def.pointer_mut("/properties/resultType") else { return };
     *kind = match name {
         "InputRequiredResult" => json!({ "const": "input_required" }),
+        "CreateTaskResult" => json!({ "const": "task" }),
         "Result" => json!({ "enum": ["complete", "input_required"] }),
         _ => json!({ "const": "complete" }),
     };

@@ -188,3 +188,24 @@ async fn an_own_stream_that_is_taken_up() {
     assert_eq!(read(&mut again).0, ["c"]);
     assert!(wire.listen(now(), Some("7-0")).unwrap_err().contains("http.resume_age"));
 }
+
+/// What cannot arrive any more is told of once, so that nobody waits for an answer to it. Where the
+/// host can come back for it, nothing is lost.
+#[tokio::test]
+async fn what_is_lost_for_ever_is_told() {
+    for kept in [false, true] {
+        let mut wire = wire(kept);
+        let mut answered = post(&mut wire, 1, BOTH);
+        wire.send(now(), Some(PostId(1)), frame("question"));
+        wire.flush(now());
+        let events = stream(&mut answered);
+        assert!(wire.take_lost().is_empty());
+        drop(events);
+        wire.send(now(), Some(PostId(1)), frame("another"));
+        wire.flush(now());
+        assert_eq!(wire.take_lost(), if kept { vec![] } else { vec![PostId(1)] });
+        wire.send(now(), Some(PostId(1)), frame("answer"));
+        wire.done(now(), PostId(1), None);
+        assert!(wire.take_lost().is_empty());
+    }
+}

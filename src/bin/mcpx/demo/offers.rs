@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use mcpx::protocol::edge::methods::{Direction, Standing, standing};
-use mcpx::protocol::jsonrpc::{Code, RawJson, RpcError};
+use mcpx::protocol::jsonrpc::{Code, Method, RawJson, RpcError};
+use mcpx::protocol::model::questions::Question;
 use mcpx::protocol::session::{HostRequest, Outcome, Peer};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -35,8 +36,8 @@ pub(super) enum Begun {
     Done(RawJson),
     /// It takes its time.
     Slow(Slow),
-    /// A question to the host comes first: the parameters of `elicitation/create`.
-    Ask(RawJson),
+    /// A question to the host comes first.
+    Ask(Question),
 }
 
 /// A slow call.
@@ -369,7 +370,8 @@ fn ask(request: &HostRequest, arguments: &RawJson) -> Result<Begun, RpcError> {
                            can be asked";
             return Ok(Begun::Done(text(refusal, true)));
         }
-        return Ok(Begun::Ask(RawJson::write(&elicitation)));
+        let (method, params) = (Method::known("elicitation/create"), RawJson::write(&elicitation));
+        return Ok(Begun::Ask(Question { method, params }));
     }
     let state = state_of(&question);
     if let Some(answers) = params.member("inputResponses") {

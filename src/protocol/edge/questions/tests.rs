@@ -1,6 +1,7 @@
 //! What is asked and answered, spelled for each revision, by row.
 
 use super::*;
+use crate::protocol::model::questions::url_required;
 use crate::protocol::revision::Revision::{
     V2024_11_05 as R2411, V2025_03_26 as R2503, V2025_06_18 as R2506, V2025_11_25 as R2511,
     V2026_07_28 as R2607,
@@ -329,11 +330,12 @@ fn what_is_no_reply_is_told() {
 /// E-04: what a revision does not define is not declared by its hosts.
 #[test]
 fn e04_capabilities_are_lifted() {
-    let all = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}"#;
+    let all = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{"listChanged":true}}"#;
     let lifted = |revision| lift_capabilities(revision, &raw(all)).as_str().to_owned();
     assert_eq!(lifted(R2411), r#"{"sampling":{"context":{}},"roots":{}}"#);
     assert_eq!(lifted(R2506), r#"{"elicitation":{},"sampling":{"context":{}},"roots":{}}"#);
-    assert_eq!(lifted(R2511), all);
+    assert_eq!(lifted(R2511), all.replace(r#""listChanged":true"#, ""));
+    // A modern host speaks the newest shape itself.
     assert_eq!(lifted(R2607), all);
 }
 
@@ -347,25 +349,25 @@ fn urls_that_an_error_asks_for() {
         data: Some(raw(data)),
         relayed: true,
     };
-    let questions = required_urls(&error).unwrap();
+    let questions = url_required(&error).unwrap();
     assert_eq!(questions.len(), 1);
     assert_eq!(questions[0].kind(), Kind::Url);
     assert_eq!(url_ids(&error), ["e1"]);
     let other = RpcError { code: -32603, ..error.clone() };
-    assert!(required_urls(&other).is_none() && url_ids(&other).is_empty());
+    assert!(url_required(&other).is_none() && url_ids(&other).is_empty());
 
     let text = as_text(&error);
     assert_eq!(text.code, -32603);
     assert!(text.message.contains("first\nLog in: open https://x.test/a"), "{}", text.message);
 
-    let back = url_required(R2511, &questions, "7").unwrap();
+    let back = require_urls(R2511, &questions, "7").unwrap();
     assert_eq!((back.code, url_ids(&back)), (-32042, vec!["e1".to_owned()]));
     let unnamed = elicit(r#"{"mode":"url","url":"https://x.test/","message":"m"}"#);
-    let named = url_required(R2511, &[unnamed.clone(), unnamed.clone()], "7").unwrap();
+    let named = require_urls(R2511, &[unnamed.clone(), unnamed.clone()], "7").unwrap();
     assert_eq!(url_ids(&named), ["mcpx-7-1", "mcpx-7-2"]);
     for revision in [R2506, R2607] {
-        assert!(url_required(revision, std::slice::from_ref(&unnamed), "7").is_none());
+        assert!(require_urls(revision, std::slice::from_ref(&unnamed), "7").is_none());
     }
-    assert!(url_required(R2511, &[unnamed, form("{}")], "7").is_none());
-    assert!(url_required(R2511, &[], "7").is_none());
+    assert!(require_urls(R2511, &[unnamed, form("{}")], "7").is_none());
+    assert!(require_urls(R2511, &[], "7").is_none());
 }

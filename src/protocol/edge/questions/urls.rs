@@ -4,29 +4,14 @@
 use std::fmt::Write as _;
 
 use super::{ELICITATION_ID, own_url_id};
-use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError, URL_ELICITATION_REQUIRED};
-use crate::protocol::model::questions::{Kind, Question};
+use crate::protocol::jsonrpc::{Code, Object, RawJson, RpcError, URL_ELICITATION_REQUIRED};
+use crate::protocol::model::questions::{self, Kind, Question};
 use crate::protocol::revision::Revision;
-
-/// The questions that an upstream's -32042 stands for: whoever can be asked answers them, and the
-/// request is made again. `None` where the error is another one, or names nothing to be opened.
-pub fn required_urls(error: &RpcError) -> Option<Vec<Question>> {
-    if error.code != URL_ELICITATION_REQUIRED {
-        return None;
-    }
-    let listed = error.data.as_ref()?.member("elicitations")?.elements()?;
-    let questions: Vec<_> = listed
-        .into_iter()
-        .map(|params| Question { method: Method::known("elicitation/create"), params })
-        .filter(|question| question.kind() == Kind::Url)
-        .collect();
-    (!questions.is_empty()).then_some(questions)
-}
 
 /// The error that asks a host of `revision` to have these addresses opened and to make its request
 /// again: for a host that declared url elicitation but has no stream on which a question could reach
 /// it. `None` where the revision has no such error, or something else is asked, too.
-pub fn url_required(revision: Revision, questions: &[Question], id_hint: &str) -> Option<RpcError> {
+pub fn require_urls(revision: Revision, questions: &[Question], id_hint: &str) -> Option<RpcError> {
     let urls = !questions.is_empty() && questions.iter().all(|one| one.kind() == Kind::Url);
     if revision != Revision::V2025_11_25 || !urls {
         return None;
@@ -53,7 +38,7 @@ pub fn url_required(revision: Revision, questions: &[Question], id_hint: &str) -
 #[must_use]
 pub fn as_text(error: &RpcError) -> RpcError {
     let mut text = error.message.clone();
-    for question in required_urls(error).unwrap_or_default() {
+    for question in questions::url_required(error).unwrap_or_default() {
         let member = |key| question.params.member_str(key).unwrap_or_default();
         let _ = write!(
             text,
@@ -67,6 +52,6 @@ pub fn as_text(error: &RpcError) -> RpcError {
 
 /// The ids of the url questions that a host is told of by an error.
 pub fn url_ids(error: &RpcError) -> Vec<String> {
-    let questions = required_urls(error).unwrap_or_default();
+    let questions = questions::url_required(error).unwrap_or_default();
     questions.iter().filter_map(|question| question.params.member_str(ELICITATION_ID)).collect()
 }

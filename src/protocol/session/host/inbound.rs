@@ -217,7 +217,8 @@ impl HostSession {
         );
         self.answer(to, id, Ok(result));
         self.introduce(&peer);
-        self.handshake = Some(Handshake { peer: Arc::new(peer), initialized: false });
+        let answers = peer.declared_on();
+        self.handshake = Some(Handshake { peer: Arc::new(peer), answers, initialized: false });
     }
 
     /// H-19 to H-21.
@@ -281,7 +282,9 @@ impl HostSession {
     fn introduce(&mut self, peer: &Peer) {
         self.stage = Stage::Introduced;
         let label = implementation::label(peer.info.as_ref());
-        let event = HostEvent::Opened { label, revision: peer.revision.to_string() };
+        let declared = (!peer.revision.is_modern()).then(|| peer.declared_on());
+        let revision = peer.revision.to_string();
+        let event = HostEvent::Opened { label, revision, declared };
         self.outputs.push_back(HostOutput::Event(event));
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::{HostOutput, HostSession, OK, PostId};
 use crate::protocol::Notice;
 use crate::protocol::edge;
-use crate::protocol::jsonrpc::{Method, Notification, RawJson};
+use crate::protocol::jsonrpc::{Method, Notification, Object, RawJson};
 use crate::protocol::session::upstream::ListKind;
 use crate::protocol::session::{CallKey, LogLevel};
 
@@ -22,6 +22,11 @@ pub enum HostNote {
     ResourceUpdated {
         /// As the host spelled it when it subscribed.
         uri: String,
+    },
+    /// What a person was sent to do at a url is done (2025-11-25, client/elicitation).
+    Completed {
+        /// The question's `elicitationId`, as its server wrote it.
+        id: RawJson,
     },
     /// A log message of an upstream.
     Log {
@@ -84,6 +89,8 @@ impl HostSession {
         let (capability, flag) = match note {
             HostNote::Changed(kind) => (kind.capability(), "listChanged"),
             HostNote::ResourceUpdated { .. } => ("resources", "subscribe"),
+            // 2025-11-25 elicitation page: only who was sent there, and with the id it was given.
+            HostNote::Completed { id } => return self.urls.knows(id),
             HostNote::Log { .. } => return false,
         };
         !self.is_only_modern() && self.declares(capability, flag)
@@ -101,6 +108,12 @@ impl HostSession {
             HostNote::ResourceUpdated { uri } => {
                 let params = serde_json::json!({ "uri": uri });
                 ("notifications/resources/updated", Some(RawJson::write(&params)))
+            }
+            HostNote::Completed { id } => {
+                self.urls.forget(id);
+                let mut params = Object::new();
+                params.set("elicitationId", id.clone());
+                ("notifications/elicitation/complete", Some(params.write()))
             }
             HostNote::Log { .. } => return,
         };

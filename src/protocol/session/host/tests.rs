@@ -7,6 +7,7 @@ use crate::protocol::session::upstream::ListKind;
 
 mod listen;
 mod notes;
+mod questions;
 
 const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"logging":{}}"#;
 
@@ -28,6 +29,7 @@ fn config() -> HostConfig {
         max_listens: 2,
         progress_pace: ProgressPace { interval: Duration::from_millis(100), burst: 1 },
         log_rate: 100,
+        max_open_questions: 4,
         over_stdio: true,
     }
 }
@@ -149,7 +151,7 @@ fn h01_h07_served_revisions_are_echoed_and_govern() {
         let request = host.call(&plain("1", "tools/call"));
         assert_eq!(request.peer.revision.as_str(), revision);
         let opened = |event: &HostEvent| match event {
-            HostEvent::Opened { label, revision } => Some(format!("{label} {revision}")),
+            HostEvent::Opened { label, revision, .. } => Some(format!("{label} {revision}")),
             _ => None,
         };
         assert_eq!(host.events.iter().find_map(opened).unwrap(), format!("h 2 {revision}"));

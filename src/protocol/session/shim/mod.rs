@@ -8,7 +8,8 @@
 //!   one in flight is told that its outcome is unknown, because nothing with a side effect is ever
 //!   run twice. What the host says meanwhile waits as well, each frame for `shim.grace` at most.
 //! - **attached again**: the handshake is repeated under an id of the shim's own, whose answer goes
-//!   nowhere; then what waited goes out in its order.
+//!   nowhere; then the listen streams are opened again, under their own ids, and what waited goes out
+//!   in its order.
 //!
 //! Control lines: a line of the daemon that begins with `#` is never JSON. [`VIEW_LINE`] says which
 //! list of tools this host has been shown; the owner offers the last one when it attaches again, so
@@ -17,6 +18,7 @@
 //! it was asked before it closes its own. So a deliberate restart leaves nothing unknown.
 
 mod held;
+mod streams;
 mod told;
 
 #[cfg(test)]
@@ -30,6 +32,7 @@ use bytes::Bytes;
 use memchr::memmem::Finder;
 
 use self::held::Held;
+use self::streams::Streams;
 use self::told::{Kind, Reason};
 use super::timers::{Timer, Timers};
 use crate::protocol::Notice;
@@ -124,6 +127,7 @@ pub struct ShimSession {
     replay: Option<Id>,
     replays: u64,
     held: Held,
+    streams: Streams,
     view: Option<String>,
 }
 
@@ -143,6 +147,7 @@ impl ShimSession {
             handshake: Handshake::default(),
             replay: None,
             replays: 0,
+            streams: Streams::default(),
             view: None,
         }
     }
@@ -197,6 +202,10 @@ impl ShimSession {
         self.link_frames = 0;
         self.timers.clear_all();
         self.repeat_handshake();
+        for frame in self.streams.reopen() {
+            self.note(&frame);
+            self.send(frame);
+        }
         for frame in self.held.take_all() {
             if self.note(&frame) {
                 self.send(frame);
@@ -221,6 +230,9 @@ impl ShimSession {
         let mut open: Vec<_> = std::mem::take(&mut self.in_flight).into_iter().collect();
         open.sort_unstable_by_key(|(_, call)| call.turn);
         for (id, call) in open {
+            if call.kind == Kind::Listen && self.streams.rests(&id) {
+                continue;
+            }
             let again = call.kind.is_safe() || call.link_frame > frames_begun;
             for _ in 0..call.times {
                 if call.kind == Kind::Ping && !call.modern {
@@ -360,6 +372,9 @@ impl ShimSession {
             self.handshake =
                 Handshake { initialize: Some(message.clone()), ..Handshake::default() };
         }
+        if kind == Kind::Listen {
+            self.streams.opened(&id, message);
+        }
         self.turns += 1;
         let call = InFlight {
             turn: self.turns,
@@ -379,6 +394,7 @@ impl ShimSession {
         if self.in_flight.get(&id).is_some_and(|call| call.kind != Kind::Initialize) {
             self.in_flight.remove(&id);
         }
+        self.streams.closed(&id);
     }
 
     /// Looks at one message on its way to the host; whether it is to go there. Answers that nobody
@@ -389,6 +405,9 @@ impl ShimSession {
             let id = cancelled_id(head.params);
             self.asked.retain(|asked| Some(asked) != id.as_ref());
             return true;
+        }
+        if head.method_is("notifications/subscriptions/acknowledged") {
+            return self.streams.acknowledged(head.params);
         }
         let Some(raw) = head.id else { return true };
         let Some(id) = read_id(raw) else { return true };
@@ -404,9 +423,11 @@ impl ShimSession {
         let Some(open) = self.in_flight.get_mut(&id) else { return false };
         open.times -= 1;
         if open.times == 0 {
-            let is_handshake = open.kind == Kind::Initialize;
+            let kind = open.kind;
             self.in_flight.remove(&id);
-            if is_handshake {
+            if kind == Kind::Listen {
+                self.streams.closed(&id);
+            } else if kind == Kind::Initialize {
                 self.handshake_answered(message);
             }
         }

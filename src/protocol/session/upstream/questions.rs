@@ -10,7 +10,9 @@ use std::time::Instant;
 use super::inbound::Oddity;
 use super::{UpstreamEvent, UpstreamSession};
 use crate::protocol::edge::{lifecycle, questions as edge};
-use crate::protocol::jsonrpc::{Code, Id, Message, Object, RawJson, Request, Response, RpcError};
+use crate::protocol::jsonrpc::{
+    Code, Id, Message, Method, Notification, Object, RawJson, Request, Response, RpcError,
+};
 use crate::protocol::model::questions::{ELICITATION_ID, Question, Reply, can_answer, unanswered};
 use crate::protocol::revision::Revision;
 use crate::protocol::session::pending::{CallSink, Entry, Whose};
@@ -205,6 +207,17 @@ impl<S: CallSink> UpstreamSession<S> {
         let Some(open) = self.questions.take(|open| open.number == number) else { return };
         self.settled_question(now, &open, None);
         self.say(open.id, &open.question, reply);
+    }
+
+    /// Roots that the upstream may have asked for are others; it is told where it was told so.
+    pub fn roots_changed(&mut self) {
+        let declared = self.questions.declared.as_ref();
+        let roots = declared.and_then(|declared| declared.member("roots"));
+        let told = roots.and_then(|roots| roots.member("listChanged"));
+        if told.is_some_and(|told| told.as_bytes() == b"true") && self.revision().is_some() {
+            let method = Method::known("notifications/roots/list_changed");
+            self.send(&Message::Notification(Notification { method, params: None }));
+        }
     }
 
     /// Questions of the upstream that have no answer yet.

@@ -1,6 +1,7 @@
 //! The shim against scripts, in virtual time: F47 and the kind of fault it stands for, H-34.
 
 mod random;
+mod streams;
 
 use serde_json::Value;
 

@@ -449,3 +449,21 @@ fn e02_completions_go_up() {
     assert!(completed);
     assert_eq!(cancelled().as_str(), CANCEL);
 }
+
+/// E-12: a legacy upstream hears that roots changed where it was told that it would.
+#[test]
+fn e12_changes_of_roots() {
+    for (revision, declared, told) in [
+        (Revision::V2025_11_25, DECLARED, true),
+        (Revision::V2024_11_05, DECLARED, true),
+        (Revision::V2025_06_18, r#"{"roots":{}}"#, false),
+        (Revision::V2025_06_18, r#"{"elicitation":{}}"#, false),
+        (Revision::V2026_07_28, DECLARED, false),
+    ] {
+        let mut rig = Rig::settled_with(revision, declared);
+        rig.session.roots_changed();
+        rig.drain();
+        let sent = if told { vec!["notifications/roots/list_changed"] } else { Vec::new() };
+        assert_eq!(rig.new_frames(), sent, "{revision} {declared}");
+    }
+}

@@ -4,6 +4,7 @@ mod calls;
 mod listen;
 mod marks;
 mod opening;
+mod questions;
 mod random;
 mod streams;
 

@@ -1,0 +1,126 @@
+//! Which rule of which revision makes a cell impossible.
+
+use crate::cell::Peer;
+use crate::support::schema::MODERN;
+
+/// What is to be seen in a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// The whole feature.
+    Works,
+    /// What the reason says instead.
+    Not(Reason),
+}
+
+/// Why a cell cannot have a feature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    NoStructuredUp,
+    NoStructuredHost,
+    NoFormUp,
+    NoFormHost,
+    NoUrlUp,
+    NoUrlHost,
+    NoToolsUp,
+    NoToolsHost,
+    NoPing,
+    NoTasksHost,
+    NoTasksUp,
+}
+
+/// The letter of each reason is its place; what is seen instead is what the cells' tests check.
+pub const REASONS: [(Reason, &str); 11] = [
+    (
+        Reason::NoStructuredUp,
+        "The upstream's revision has no structured content (2025-06-18, \"Structured Content\"); the \
+         text comes alone.",
+    ),
+    (
+        Reason::NoStructuredHost,
+        "The host's revision has no structured content; it gets the text, without the member.",
+    ),
+    (
+        Reason::NoFormUp,
+        "The upstream's revision has no elicitation (2025-06-18, \"Elicitation\"): nothing can be asked.",
+    ),
+    (
+        Reason::NoFormHost,
+        "The host's revision has no elicitation. While nobody listens at the broker a legacy upstream \
+         is answered `cancel`, and a modern one is told that nobody can be asked, which it refuses.",
+    ),
+    (
+        Reason::NoUrlUp,
+        "The upstream's revision has no url elicitation (2025-11-25, \"URL Mode\"): nothing can be asked.",
+    ),
+    (
+        Reason::NoUrlHost,
+        "The host's revision has no url elicitation. Else as for forms; -32042 reaches it as an error \
+         that names the address.",
+    ),
+    (
+        Reason::NoToolsUp,
+        "The upstream's revision has no tools in sampling (2025-11-25, \"Sampling\"): nothing can be \
+         asked.",
+    ),
+    (
+        Reason::NoToolsHost,
+        "The host's revision has no tools in sampling, so the upstream is not told that there are.",
+    ),
+    (Reason::NoPing, "2026-07-28 has no `ping`: -32601."),
+    (
+        Reason::NoTasksHost,
+        "The host's revision has no tasks: mcpx works the upstream's task off and answers the call.",
+    ),
+    (Reason::NoTasksUp, "The upstream's revision has no tasks: the call is answered as any other."),
+];
+
+/// The letter of a reason.
+pub fn letter(reason: Reason) -> char {
+    let at = REASONS.iter().position(|(known, _)| *known == reason).unwrap();
+    char::from(b'a' + u8::try_from(at).unwrap())
+}
+
+/// Works everywhere.
+pub fn everywhere(_: Peer, _: Peer) -> Expect {
+    Expect::Works
+}
+
+fn since(first: &str, host: Peer, up: Peer, no_host: Reason, no_up: Reason) -> Expect {
+    if up.revision < first {
+        Expect::Not(no_up)
+    } else if host.revision < first {
+        Expect::Not(no_host)
+    } else {
+        Expect::Works
+    }
+}
+
+/// Structured content.
+pub fn structured(host: Peer, up: Peer) -> Expect {
+    since("2025-06-18", host, up, Reason::NoStructuredHost, Reason::NoStructuredUp)
+}
+
+/// Elicitation with a form.
+pub fn form(host: Peer, up: Peer) -> Expect {
+    since("2025-06-18", host, up, Reason::NoFormHost, Reason::NoFormUp)
+}
+
+/// Elicitation with a url.
+pub fn url(host: Peer, up: Peer) -> Expect {
+    since("2025-11-25", host, up, Reason::NoUrlHost, Reason::NoUrlUp)
+}
+
+/// Sampling with tools.
+pub fn sampling_tools(host: Peer, up: Peer) -> Expect {
+    since("2025-11-25", host, up, Reason::NoToolsHost, Reason::NoToolsUp)
+}
+
+/// Tasks.
+pub fn tasks(host: Peer, up: Peer) -> Expect {
+    since("2025-11-25", host, up, Reason::NoTasksHost, Reason::NoTasksUp)
+}
+
+/// `ping`.
+pub fn ping(host: Peer, _: Peer) -> Expect {
+    if host.revision == MODERN { Expect::Not(Reason::NoPing) } else { Expect::Works }
+}
