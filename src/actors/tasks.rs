@@ -172,7 +172,7 @@ impl TasksHandle {
             }
             table.insert(entry.facts.id.clone(), Arc::clone(&entry));
         }
-        self.shared.write(&entry).await;
+        self.shared.write(&entry, None).await;
         let limit = settings.daemon.ask;
         let args = TaskArgs { entry: Arc::clone(&entry), work, shared: Arc::clone(&self.shared) };
         let started = self.shared.actor.ask(limit, |reply| TasksMsg::Begin { args, reply }).await;
@@ -288,12 +288,46 @@ impl Shared {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a task as `change` says, and keeps its end; whether there was anything to end.
+    /// Ends a task with its outcome, which is kept before anybody is told of it; `ended` is called when
+    /// all of that is done.
+    pub(super) fn finish(
+        self: &Arc<Self>,
+        entry: &Arc<Entry>,
+        outcome: Outcome,
+        ended: impl FnOnce() + Send + 'static,
+    ) {
+        self.writing.send_modify(|open| *open += 1);
+        let (shared, entry) = (Arc::clone(self), Arc::clone(entry));
+        task::spawn(async move {
+            let kept = shared.write(&entry, Some(&outcome)).await;
+            shared.announce(&entry, |machine, now| machine.finished(now, outcome));
+            if kept {
+                // From here on it is read from the store.
+                entry.change(|machine, _| {
+                    machine.forget_outcome();
+                    false
+                });
+            }
+            shared.writing.send_modify(|open| *open -= 1);
+            ended();
+        });
+    }
+
+    /// Ends a task as `change` says, and has its end kept; whether there was anything to end.
     pub(super) fn end(
         self: &Arc<Self>,
         entry: &Arc<Entry>,
         change: impl FnOnce(&mut Machine, u64) -> bool,
     ) -> bool {
+        let ended = self.announce(entry, change);
+        if ended {
+            self.keep(entry);
+        }
+        ended
+    }
+
+    /// Ends a task as `change` says, and tells of it; whether there was anything to end.
+    fn announce(&self, entry: &Entry, change: impl FnOnce(&mut Machine, u64) -> bool) -> bool {
         if !entry.change(change) {
             return false;
         }
@@ -305,7 +339,6 @@ impl Shared {
         };
         self.tell(kind, entry, format!("{:?} is {}", entry.facts, status.as_str()));
         self.notify(entry);
-        self.keep(entry);
         true
     }
 
@@ -314,14 +347,7 @@ impl Shared {
         self.writing.send_modify(|open| *open += 1);
         let (shared, entry) = (Arc::clone(self), Arc::clone(entry));
         task::spawn(async move {
-            let ended = entry.status().is_terminal();
-            if shared.write(&entry).await && ended {
-                // From here on it is read from the store.
-                entry.change(|machine, _| {
-                    machine.forget_outcome();
-                    false
-                });
-            }
+            shared.write(&entry, None).await;
             shared.writing.send_modify(|open| *open -= 1);
         });
     }
@@ -341,9 +367,9 @@ impl Shared {
         self.events.emit(Event::new(kind, text).of_server(entry.facts.server.clone()));
     }
 
-    /// Writes a task's record; whether it is on disk.
-    async fn write(&self, entry: &Entry) -> bool {
-        let Some((_alone, value)) = entry.record().await else { return true };
+    /// Writes a task's record, as it stands or as it ends; whether it is on disk.
+    async fn write(&self, entry: &Entry, end: Option<&Outcome>) -> bool {
+        let Some((_alone, value)) = entry.record(end).await else { return true };
         let (store, id) = (Arc::clone(&self.store), entry.facts.id.clone());
         let written = tokio::task::spawn_blocking(move || store.put(TABLE, &id, &value)).await;
         self.written(written)
@@ -386,12 +412,7 @@ impl Shared {
             entry.facts.what,
         );
         let result = tool_result::refused_result(Reason::OutcomeUnknown.as_str(), &text);
-        self.end(entry, |machine, now| {
-            machine.finished(now, Ok(result)) && {
-                machine.says(now, None);
-                true
-            }
-        });
+        self.end(entry, |machine, now| machine.finished(now, Ok(result)));
     }
 }
 

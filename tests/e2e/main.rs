@@ -29,6 +29,7 @@ mod scopes;
 mod settings;
 mod shim;
 mod streams;
+mod tasks;
 
 use std::time::Duration;
 

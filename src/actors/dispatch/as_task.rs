@@ -77,7 +77,12 @@ impl Plan {
             _ => None,
         };
         let ttl = asked.unwrap_or(settings.tasks.ttl).min(settings.tasks.max_ttl);
-        let eager = matches!(self, Self::AtOnce { .. } | Self::After(_));
+        let eager = match self {
+            Self::AtOnce { .. } => true,
+            // T-04: such a tool has a moment to end without one.
+            Self::After(_) => tool.support != Support::Optional,
+            Self::Inline | Self::Handle(_) => false,
+        };
         Some(TaskWant { ttl, support: tool.support, eager })
     }
 }

@@ -108,7 +108,8 @@ pub(crate) fn approved(reply: &Reply) -> bool {
 
 /// What the caller is told where the question was not answered with yes.
 pub(crate) fn refused(what: &str) -> Told {
-    let text = format!("not confirmed: {what} was not called, because the person asked did not agree");
+    let text =
+        format!("not confirmed: {what} was not called, because the person asked did not agree");
     Told { reason: Reason::NotConfirmed, text }
 }
 
