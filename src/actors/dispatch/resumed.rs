@@ -54,6 +54,6 @@ async fn go_on(
 ) -> Result<Outcome, Told> {
     let ongoing = context.upstreams.resume_task(caller, server, upstream).await?;
     let answered = Called::Open(Box::new(ongoing)).unattended().await;
-    let outcome = answer_outcome(&what, true, None, answered)?;
+    let outcome = answer_outcome(&what, true, answered)?;
     Ok(outcome.map(|result| tools::with_addresses(context, server, result)))
 }
