@@ -67,8 +67,8 @@ pub(crate) struct Shared {
 pub struct Begin {
     /// The session that alone may have it; none where the id is all it takes.
     pub owner: Option<String>,
-    /// What runs, as in "tool `t` of server `s`".
-    pub what: String,
+    /// The tool, by its server's name for it.
+    pub tool: String,
     /// The server, by its configuration key.
     pub server: String,
     /// The host that began it, by its label.
@@ -155,7 +155,8 @@ impl TasksHandle {
         let facts = Facts {
             id,
             owner: begin.owner,
-            what: begin.what,
+            what: format!("tool `{}` of server `{}`", begin.tool, begin.server),
+            tool: begin.tool,
             server: begin.server,
             host: begin.host,
             created_ms: wall_ms(),
@@ -180,7 +181,7 @@ impl TasksHandle {
             self.shared.forget(&entry.facts.id).await;
             return Err((NotBegun::Unable, None));
         };
-        handover.became(actor.clone());
+        handover.became(&entry.facts.id, actor.clone());
         // Not before: what it asks from here on is the task's.
         let _ = actor.cast(TaskMsg::Go);
         let text = format!("{:?} began for host {}", entry.facts, entry.facts.host);
@@ -535,7 +536,7 @@ impl TasksState {
         };
         match begun {
             Some(actor) => {
-                handover.became(actor.clone());
+                handover.became(&entry.facts.id, actor.clone());
                 let _ = actor.cast(TaskMsg::Go);
             }
             None => self.shared.lost(&entry, "the mcpx daemon, or a part of it, was restarted"),

@@ -66,7 +66,7 @@ impl Table {
         let handover = Handover::new(Answers::Nobody, None);
         let begin = Begin {
             owner: Some("mine".to_owned()),
-            what: "tool `t` of server `s`".to_owned(),
+            tool: "t".to_owned(),
             server: "s".to_owned(),
             host: "h".to_owned(),
             ttl: Some(ttl),

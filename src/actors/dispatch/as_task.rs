@@ -153,7 +153,7 @@ pub(super) fn begin(request: &Request, plan: &Plan, tool: &str, server: &str) ->
     };
     Begin {
         owner: request.tasks.session.as_deref().map(str::to_owned),
-        what: format!("tool `{tool}` of server `{server}`"),
+        tool: tool.to_owned(),
         server: server.to_owned(),
         host: request.caller.label.to_string(),
         ttl,
@@ -190,9 +190,9 @@ pub(super) async fn run(
             () = handover.due() => {}
         }
     }
-    let (what, waited) = (begin.what.clone(), matches!(plan, Plan::Handle(_)));
+    let waited = matches!(plan, Plan::Handle(_));
     match context.tasks.begin(begin, &handover, work).await {
-        Ok(entry) if waited => Ok(as_handle(&what, &entry.facts.id)),
+        Ok(entry) if waited => Ok(as_handle(&entry.facts.what, &entry.facts.id)),
         Ok(entry) => Ok(entry.task(context.settings().tasks.poll).handle()),
         // Whoever is prepared to wait does so.
         Err((_, Some(work))) if !matches!(plan, Plan::AtOnce { .. }) => work.await,

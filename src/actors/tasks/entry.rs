@@ -26,6 +26,8 @@ pub struct Facts {
     pub owner: Option<String>,
     /// What runs, as in "tool `t` of server `s`".
     pub what: String,
+    /// The tool, by its server's name for it.
+    pub tool: String,
     /// The server, by its configuration key.
     pub server: String,
     /// The host that began it, by its label.
@@ -299,6 +301,7 @@ mod tests {
             id: "0123456789abcdef".to_owned(),
             owner: Some("s".to_owned()),
             what: "tool `t` of server `s`".to_owned(),
+            tool: "t".to_owned(),
             server: "s".to_owned(),
             host: "h".to_owned(),
             created_ms: wall_ms(),
