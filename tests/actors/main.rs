@@ -22,4 +22,5 @@ mod pools;
 mod processes;
 mod questions;
 mod stage;
+mod tasks;
 mod timing;

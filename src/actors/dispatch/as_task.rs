@@ -16,6 +16,7 @@ use crate::actors::upstreams::{Answers, Reason};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 use crate::protocol::model::tasks::{Support, asked_ttl, needs_extension};
 use crate::protocol::model::tool_result;
+use crate::protocol::revision::Era;
 use crate::protocol::session::upstream::TaskWant;
 use crate::protocol::session::{Outcome, TaskForm};
 use crate::settings::Settings;
@@ -151,6 +152,8 @@ pub(super) fn begin(request: &Request, plan: &Plan, tool: &str, server: &str) ->
         server: server.to_owned(),
         host: request.caller.label.to_string(),
         ttl,
+        project: request.caller.project.as_ref().map(|path| path.display().to_string()),
+        legacy: request.caller.era == Era::Legacy,
     }
 }
 

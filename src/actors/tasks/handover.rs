@@ -6,15 +6,15 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ractor::ActorRef;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use super::Entry;
 use crate::actors::task::TaskMsg;
 use crate::actors::upstreams::Answers;
+use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::questions::{Question, Reply, cancelled};
 use crate::protocol::session::Outcome;
 
@@ -32,8 +32,16 @@ struct Inner {
     deadline: Option<Instant>,
     /// Its server works on a task of its own, so that waiting is of no use.
     now: Notify,
+    /// What it said of that last.
+    said: Mutex<Said>,
     task: OnceLock<ActorRef<TaskMsg>>,
     tickets: AtomicU64,
+}
+
+#[derive(Default)]
+struct Said {
+    id: Option<String>,
+    message: Option<String>,
 }
 
 impl fmt::Debug for Handover {
@@ -45,8 +53,9 @@ impl fmt::Debug for Handover {
 impl Handover {
     /// For a call that may ask `before`, and becomes a task at `deadline`.
     pub fn new(before: Answers, deadline: Option<Instant>) -> Self {
-        let (now, task, tickets) = (Notify::new(), OnceLock::new(), AtomicU64::new(0));
-        Self(Arc::new(Inner { before, deadline, now, task, tickets }))
+        let (now, said) = (Notify::new(), Mutex::default());
+        let (task, tickets) = (OnceLock::new(), AtomicU64::new(0));
+        Self(Arc::new(Inner { before, deadline, now, said, task, tickets }))
     }
 
     /// Whom the call may ask as long as it is no task.
@@ -82,7 +91,21 @@ impl Handover {
     pub fn says(&self, message: Option<String>) {
         if let Some(task) = self.0.task.get() {
             // A task that has ended says nothing more.
-            let _ = task.cast(TaskMsg::Says { message });
+            let _ = task.cast(TaskMsg::Says { id: None, message });
+        }
+    }
+
+    /// What the server says of a task of its own, newest shape, on its way to whoever looks at ours. The
+    /// first makes the call a task: waiting for it is of no use.
+    pub fn status(&self, task: &RawJson) {
+        let (id, message) = (task.member_str("taskId"), task.member_str("statusMessage"));
+        let mut said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
+        *said = Said { id: id.clone(), message: message.clone() };
+        if let Some(task) = self.0.task.get() {
+            // A task that has ended says nothing more.
+            let _ = task.cast(TaskMsg::Says { id, message });
+        } else {
+            self.0.now.notify_one();
         }
     }
 
@@ -100,7 +123,12 @@ impl Handover {
         answered.await.unwrap_or_else(|_| Ok(cancelled()))
     }
 
-    pub(super) fn became(&self, _entry: &Arc<Entry>, actor: ActorRef<TaskMsg>) {
+    /// The call is the task of this actor from now on.
+    pub(super) fn became(&self, actor: ActorRef<TaskMsg>) {
+        let said = std::mem::take(&mut *self.0.said.lock().unwrap_or_else(PoisonError::into_inner));
+        if said.id.is_some() {
+            let _ = actor.cast(TaskMsg::Says { id: said.id, message: said.message });
+        }
         // There is one task for each call.
         let _ = self.0.task.set(actor);
     }
