@@ -10,7 +10,7 @@ use crate::protocol::Notice;
 use crate::protocol::edge::methods::{Direction, Standing, standing};
 use crate::protocol::edge::{self, Lifted, lifecycle};
 use crate::protocol::jsonrpc::{
-    Code, Id, Malformed, Message, Method, Notification, RawJson, Request, RpcError,
+    Code, Id, Malformed, Message, Method, Notification, Object, RawJson, Request, RpcError,
 };
 use crate::protocol::model::{implementation, tool_result};
 use crate::protocol::revision::Revision;
@@ -289,11 +289,25 @@ impl HostSession {
     fn introduce(&mut self, peer: &Peer) {
         self.stage = Stage::Introduced;
         let label = implementation::label(peer.info.as_ref());
-        let declared = (!peer.revision.is_modern()).then(|| peer.declared_on());
+        let declared = (!peer.revision.is_modern()).then(|| told_at_handshake(peer));
         let revision = peer.revision.to_string();
         let event = HostEvent::Opened { label, revision, declared };
         self.outputs.push_back(HostOutput::Event(event));
     }
+}
+
+/// What a legacy host can be asked, and whether it tells when its roots change, which newest shape does
+/// not have.
+fn told_at_handshake(peer: &Peer) -> RawJson {
+    let declared = peer.declared_on();
+    let roots = peer.capabilities.member("roots");
+    let told = roots.and_then(|roots| roots.member("listChanged"));
+    let Some(told) = told.filter(|told| told.as_bytes() == b"true") else { return declared };
+    let mut object = Object::read_or_empty(Some(&declared));
+    let mut roots = Object::read_or_empty(object.get("roots"));
+    roots.set("listChanged", told);
+    object.set("roots", roots.write());
+    object.write()
 }
 
 /// Whether a request declares its own revision, readable or not.

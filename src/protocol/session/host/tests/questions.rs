@@ -333,3 +333,16 @@ fn e12_a_question_about_no_request() {
     assert!(host.put(NO_REQUEST, 1, &roots()).is_empty());
     assert!(host.reply().1.is_err());
 }
+
+/// U-34: a handshake also says whether its host tells of changed roots, which newest shape has not.
+#[test]
+fn u34_who_tells_of_changed_roots() {
+    for (capabilities, roots) in [(ALL, r#"{"listChanged":true}"#), (r#"{"roots":{}}"#, "{}")] {
+        let (host, _key) = Host::able("2025-11-25", capabilities);
+        let declared = host.events.iter().find_map(|event| match event {
+            HostEvent::Opened { declared, .. } => declared.clone(),
+            _ => None,
+        });
+        assert_eq!(declared.unwrap().member("roots").unwrap().as_str(), roots);
+    }
+}
