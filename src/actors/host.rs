@@ -373,7 +373,9 @@ impl HostState {
             http.wire.flush(clock::now());
             let lost = http.wire.take_lost();
             if !lost.is_empty() {
-                lost.into_iter().for_each(|post| self.session.stream_lost(post));
+                for post in lost {
+                    self.session.stream_lost(post);
+                }
                 self.execute();
             }
         }
