@@ -11,7 +11,7 @@ use super::refused;
 use crate::control::ApiError;
 use crate::control::types::{AskAnswer, CallRequest, FailureCode, NamespaceTools, ToolsAnswer};
 use crate::protocol::jsonrpc::{Method, Object, RawJson};
-use crate::protocol::model::tool_result;
+use crate::protocol::model::{questions, tool_result};
 use crate::protocol::revision::Era;
 use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::settings::mistake::hint;
@@ -107,7 +107,10 @@ pub(super) async fn call(
     wanted: CallRequest,
     progress: Option<ProgressSender>,
 ) -> Result<RawJson, ApiError> {
-    let caller = caller(wanted.project.as_deref());
+    let mut caller = caller(wanted.project.as_deref());
+    if wanted.questions.is_some() {
+        caller.answers = Answers::Told { declared: questions::with_elicitation(None) };
+    }
     let (server, tool) = find(context, &caller, &wanted).await?;
     let mut params = Object::new();
     params.set("name", RawJson::write(&tool.name));

@@ -270,6 +270,13 @@ impl Call<'_> {
     }
 }
 
+/// What the host of a call calls itself, where a host makes it: by its session, or by what it declared.
+fn host_of(want: &CallWant) -> Option<String> {
+    let by_host = want.caller.host.is_some()
+        || !matches!(want.caller.answers, Answers::Nobody | Answers::Told { .. });
+    by_host.then(|| want.caller.label.to_string())
+}
+
 /// Whose a call is, where something stands for that: the project, whose instance it uses.
 fn owner(want: &CallWant) -> &str {
     want.caller.project.as_ref().and_then(|project| project.to_str()).unwrap_or_default()

@@ -75,6 +75,9 @@ impl InstanceState {
         if let Some(watching) = &self.watching {
             watching.completed(id);
         }
+        if let (Some(broker), Some(id)) = (self.args.shop.broker.get(), id.text()) {
+            broker.completed(&self.args.def.key, &id);
+        }
     }
 
     /// It asks in the course of calls without saying of which. From now on it has one call at a time

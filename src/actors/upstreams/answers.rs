@@ -24,6 +24,11 @@ pub enum Answers {
     /// Of a call that may become a task: whom its [`Handover::before`] says, and once it is a task
     /// whoever follows that, by [`Handover::put`]. [`Answers::present`] says which.
     Task(Handover),
+    /// Who calls by hand and is told of the call's questions by the broker: any elicitation (D-08).
+    Told {
+        /// That.
+        declared: RawJson,
+    },
 }
 
 impl Answers {
@@ -40,7 +45,9 @@ impl Answers {
     pub fn declared(&self) -> Option<&RawJson> {
         match self {
             Self::Nobody => None,
-            Self::Inline { declared } | Self::Line { declared, .. } => Some(declared),
+            Self::Inline { declared } | Self::Line { declared, .. } | Self::Told { declared } => {
+                Some(declared)
+            }
             Self::Task(handover) => handover.before().declared(),
         }
     }

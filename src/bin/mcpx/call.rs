@@ -104,7 +104,8 @@ async fn streamed(
                         continue;
                     }
                 };
-                let next = next.map_err(|failed| Ended::Failed(failed.to_string()))?;
+                // Broken off, or ended in order: the daemon is gone either way.
+                let Ok(next) = next else { break };
                 let Some(event) = next else { break };
                 match event.name.as_str() {
                     names::PROGRESS => {

@@ -1,6 +1,6 @@
 //! Calls that somebody has to confirm before they are made (E-10).
 
-use super::{Call, Subject};
+use super::{Call, Subject, host_of};
 use crate::actors::broker::Held;
 use crate::actors::catalog::ToolRecord;
 use crate::actors::dispatch::confirm::{self, Verdict};
@@ -68,9 +68,8 @@ impl Call<'_> {
                 line.put(&question).await
             }
             Answers::Task(handover) => handover.put(&question).await,
-            cannot => {
-                let host =
-                    (!matches!(cannot, Answers::Nobody)).then(|| want.caller.label.to_string());
+            _ => {
+                let host = host_of(want);
                 let (server, what) = (self.subject.server.to_owned(), self.subject.to_string());
                 match self.context.broker.hold(Held { server, what, host, question, task: None }) {
                     Ok(answering) => answering.await,

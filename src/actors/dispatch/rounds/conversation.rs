@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use tokio::time::Instant;
 
-use super::Subject;
+use super::{Subject, host_of};
 use crate::actors::broker::Held;
 use crate::actors::dispatch::Context;
 use crate::actors::pool::ongoing::{News, Ongoing};
@@ -27,7 +27,7 @@ pub(crate) struct Conversation {
     ongoing: Box<Ongoing>,
     answers: Answers,
     /// The host, for whoever answers in its place.
-    label: String,
+    host: Option<String>,
     /// Where progress goes.
     progress: Option<ProgressSender>,
     /// Questions that somebody else than a modern host is asked.
@@ -65,7 +65,7 @@ impl Conversation {
         Self {
             ongoing,
             answers: want.caller.answers.clone(),
-            label: want.caller.label.to_string(),
+            host: host_of(want),
             progress: want.progress.clone(),
             put: Vec::new(),
             open: Vec::new(),
@@ -165,7 +165,7 @@ impl Conversation {
                 let held = Held {
                     server: subject.server.to_owned(),
                     what: subject.to_string(),
-                    host: (!matches!(cannot, Answers::Nobody)).then(|| self.label.clone()),
+                    host: self.host.clone(),
                     question: question.clone(),
                     task: match cannot {
                         Answers::Task(handover) => handover.id().map(str::to_owned),
