@@ -147,7 +147,7 @@ fn ladder(settings: &Settings) -> StopLadder {
 }
 
 /// All handles; nothing runs yet but the look into the login environment.
-fn build(
+pub(super) fn build(
     args: &DaemonArgs,
     store: &Arc<dyn Store>,
     ledger: Ledger,

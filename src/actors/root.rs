@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::control::Identity;
-use super::dispatch::Context;
+use super::dispatch::{Context, Resumer};
 use super::era_cache::EraCacheHandle;
 use super::events::{Event, EventsHandle};
 use super::hosts::HostsHandle;
@@ -211,8 +211,8 @@ impl Child {
         Self::Upstreams,
         Self::Tasks,
         Self::Settings,
-        Self::Parked,
         Self::Broker,
+        Self::Parked,
         Self::Listens,
         Self::Hosts,
     ];
@@ -296,7 +296,7 @@ impl RootState {
             Child::EraCache => parts.eras.start(me).await?,
             Child::Catalog => parts.catalog.start(me).await?,
             Child::Upstreams => parts.upstreams.start(me).await?,
-            Child::Tasks => parts.tasks.start(me).await?,
+            Child::Tasks => parts.tasks.start(me, Arc::new(Resumer(parts.context()))).await?,
             Child::Settings => parts.settings.start(me).await?,
             Child::Parked => parts.parked.start(me).await?,
             Child::Listens => parts.listens.start(me, parts.events.clone()).await?,

@@ -35,7 +35,7 @@ use super::support::ask::AskError;
 use super::support::progress::ProgressSender;
 use super::support::slot::Slot;
 use super::support::task;
-use crate::protocol::jsonrpc::{Method, RawJson};
+use crate::protocol::jsonrpc::{Method, Notification, RawJson};
 use crate::protocol::revision::Era;
 use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::protocol::session::{Answer, Limit};
@@ -239,6 +239,11 @@ impl UpstreamsHandle {
         }
     }
 
+    /// Passes a notification of a host on to a server, where that runs for it and is not too busy.
+    pub fn note(&self, caller: &Caller, server: &str, note: Notification) {
+        caller::note(&self.shared, caller, server, note);
+    }
+
     /// Where questions go from now on that belong to no call.
     pub fn use_broker(&self, broker: BrokerHandle) {
         // There is one in a daemon's life.
@@ -248,6 +253,11 @@ impl UpstreamsHandle {
     /// The settings in force.
     pub(crate) fn settings(&self) -> Arc<Settings> {
         self.shared.settings()
+    }
+
+    /// Whether this server is reached by an address, and so outlives the daemon.
+    pub(crate) fn is_remote(&self, server: &str) -> bool {
+        self.shared.directory.get(server).is_some_and(|server| server.def.is_remote())
     }
 
     /// Goes on with a task that `server` made for `caller` in an earlier life of mcpx; where it does not

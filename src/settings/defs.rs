@@ -208,6 +208,17 @@ pub const DEFS: &[Def] = &[
     ),
     live("elicit.max_open", count(1, 65_536), "Questions that may wait for a person at once."),
     live(
+        "elicit.keep_lost",
+        time(NOW, WEEK),
+        "How long questions are shown that were open when an earlier daemon ended.",
+    ),
+    live(
+        "elicit.confirm_destructive",
+        Kind::Switch,
+        "Whether a call of a tool that may destroy something is confirmed first: of every tool that is \
+         neither marked read-only nor marked as not destructive.",
+    ),
+    live(
         "elicit.max_rounds",
         count(1, 65_536),
         "How often a server may ask in the course of one call; then the call is given up.",
@@ -227,17 +238,6 @@ pub const DEFS: &[Def] = &[
         time(NOW, HOUR),
         "How long further questions of a server are waited for before a 2026-07-28 host is told of the \
          first, so that it gets those that belong together at once.",
-    ),
-    live(
-        "elicit.keep_lost",
-        time(NOW, WEEK),
-        "How long questions are shown that were open when an earlier daemon ended.",
-    ),
-    live(
-        "elicit.confirm_destructive",
-        Kind::Switch,
-        "Whether a call of a tool that may destroy something is confirmed first: of every tool that is \
-         neither marked read-only nor marked as not destructive.",
     ),
     // Tasks.
     live(

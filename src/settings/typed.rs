@@ -104,6 +104,10 @@ pub struct ElicitSettings {
     pub timeout: Duration,
     /// `elicit.max_open`: questions that wait for a person at once.
     pub max_open: usize,
+    /// `elicit.keep_lost`: how long a daemon shows what an earlier one lost.
+    pub keep_lost: Duration,
+    /// `elicit.confirm_destructive`: whether calls that may destroy are confirmed (E-10).
+    pub confirm_destructive: bool,
     /// `elicit.max_rounds`: how often a call may be asked.
     pub max_rounds: usize,
     /// `elicit.max_parked`: calls that wait for a host's next request.
@@ -112,10 +116,6 @@ pub struct ElicitSettings {
     pub state_ttl: Duration,
     /// `elicit.gather`: how long further questions are waited for.
     pub gather: Duration,
-    /// `elicit.keep_lost`: how long a daemon shows what an earlier one lost.
-    pub keep_lost: Duration,
-    /// `elicit.confirm_destructive`: whether calls that may destroy are confirmed (E-10).
-    pub confirm_destructive: bool,
 }
 
 /// Hosts over HTTP: the listener.
@@ -498,12 +498,12 @@ impl Values<'_> {
             linger: self.time("elicit.linger"),
             timeout: self.time("elicit.timeout"),
             max_open: self.count("elicit.max_open"),
+            keep_lost: self.time("elicit.keep_lost"),
+            confirm_destructive: self.switch("elicit.confirm_destructive"),
             max_rounds: self.count("elicit.max_rounds"),
             max_parked: self.count("elicit.max_parked"),
             state_ttl: self.time("elicit.state_ttl"),
             gather: self.time("elicit.gather"),
-            keep_lost: self.time("elicit.keep_lost"),
-            confirm_destructive: self.switch("elicit.confirm_destructive"),
         }
     }
 

@@ -31,6 +31,7 @@ mod names;
 mod ping;
 mod progress;
 mod prompts;
+mod questions;
 mod read_tool;
 mod resources;
 mod results;

@@ -3,6 +3,7 @@
 //! Each takes a request in newest shape and gives its outcome in newest shape. They read snapshots,
 //! ask handles and wait for upstreams; they hold no state beyond one request.
 
+mod alone;
 mod arguments;
 mod as_task;
 mod call_tool;
@@ -21,6 +22,7 @@ mod read_tool;
 mod repeats;
 mod resources;
 mod resources_tool;
+mod resumed;
 mod rounds;
 mod status;
 mod subscriptions;
@@ -39,11 +41,12 @@ use super::parked::ParkedHandle;
 use super::settings::SettingsHandle;
 use super::support::progress::ProgressSender;
 use super::upstreams::{Caller, UpstreamsHandle};
-use crate::protocol::jsonrpc::{Code, Method, RawJson, RpcError};
+use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::ListKind;
 use crate::settings::Settings;
 
+pub(crate) use alone::note as alone_note;
 pub(crate) use as_task::TaskSide;
 pub(crate) use core_tools::instructions;
 pub(crate) use listed::{Listed, Views};
@@ -51,6 +54,7 @@ pub(crate) use outcome::Told;
 pub(crate) use prompts::get_from as get_prompt;
 pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
+pub(crate) use resumed::Resumer;
 pub(crate) use rounds::{Conversation, Subject, call as call_upstream};
 pub(crate) use subscriptions::subscribe;
 pub(crate) use tools::{own_names, shows_core, visible_views};
@@ -134,9 +138,6 @@ pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
         "tasks/cancel" => Box::pin(tasks::cancel(context, &request)).await,
         "tasks/list" => tasks::list(context, &request),
         "tasks/result" => Box::pin(tasks::result(context, &request)).await,
-        other => {
-            let text = format!("mcpx has no method `{other}`");
-            Err(RpcError::new(Code::MethodNotFound, text))
-        }
+        _ => Box::pin(alone::forward(context, request)).await,
     }
 }

@@ -81,6 +81,17 @@ pub(crate) async fn call(
     Box::pin(call.go_on(want, called, confirmed)).await
 }
 
+/// Goes on with a call that is under way already, of a task that an earlier daemon began.
+pub(super) async fn go_on(
+    context: &Context,
+    subject: Subject<'_>,
+    want: &CallWant,
+    ongoing: Ongoing,
+) -> Result<Outcome, Told> {
+    let call = Call { context, subject, tool: None };
+    call.run(want, Box::new(Conversation::new(Box::new(ongoing), want))).await
+}
+
 /// The state of ours that a modern host brings back.
 fn brought(want: &CallWant) -> Option<String> {
     if !matches!(want.caller.answers.present(), Answers::Inline { .. })
@@ -137,9 +148,6 @@ impl Call<'_> {
             Ok(Called::Done(answer)) => return self.outcome(Ok(answer)),
             Err(refused) => return self.outcome(Err(refused)),
         };
-        if let (Answers::Task(handover), Ongoing::Task(_)) = (&want.caller.answers, &*ongoing) {
-            handover.hurry();
-        }
         self.run(&want, Box::new(Conversation::new(ongoing, &want))).await
     }
 

@@ -254,7 +254,7 @@ pub(super) async fn upstream_call(
 }
 
 /// A result whose links a host can read (F46).
-fn with_addresses(context: &Context, server: &str, result: RawJson) -> RawJson {
+pub(super) fn with_addresses(context: &Context, server: &str, result: RawJson) -> RawJson {
     let renamed = |uri: &str| {
         let shown = resources::view(context).address_of(server, uri);
         (shown != uri).then_some(shown)

@@ -121,7 +121,7 @@ impl Conversation {
                 }
                 Step::News(News::Status(task)) => {
                     if let Answers::Task(handover) = &self.answers {
-                        handover.says(task.member_str("statusMessage"));
+                        handover.status(&task);
                     }
                 }
                 Step::News(News::Done(answered)) => return Stop::Over(answered),
@@ -149,7 +149,7 @@ impl Conversation {
         question: Question,
     ) -> Result<(), RpcError> {
         let reply: Pin<Box<dyn Future<Output = Reply> + Send>> = match self.answers.present() {
-            Answers::Task(handover) => {
+            Answers::Task(handover) if handover.can_answer(&question) => {
                 let handover = handover.clone();
                 Box::pin(async move { handover.put(&question).await })
             }
@@ -167,7 +167,10 @@ impl Conversation {
                     what: subject.to_string(),
                     host: (!matches!(cannot, Answers::Nobody)).then(|| self.label.clone()),
                     question: question.clone(),
-                    task: None,
+                    task: match cannot {
+                        Answers::Task(handover) => handover.id().map(str::to_owned),
+                        _ => None,
+                    },
                 };
                 match context.broker.hold(held) {
                     Ok(answering) => Box::pin(answering),
