@@ -21,9 +21,9 @@ use crate::actors::catalog::ToolRecord;
 use crate::actors::parked::Fetched;
 use crate::actors::pool::ongoing::{Called, Ongoing};
 use crate::actors::upstreams::{Answers, CallWant, Reason, Refused};
-use crate::protocol::jsonrpc::{Object, RawJson};
+use crate::protocol::jsonrpc::{Object, RawJson, RpcError};
 use crate::protocol::model::answers;
-use crate::protocol::model::questions::{self, RESPONSES, STATE};
+use crate::protocol::model::questions::{self, Asking, RESPONSES, STATE};
 use crate::protocol::mrtr::{self, Bound, State, Waits};
 use crate::protocol::session::{Answer, Limit, Outcome};
 
@@ -141,10 +141,32 @@ impl Call<'_> {
                     Err(why) => return self.outcome(Ok(Answer::Invalid(why))),
                 }
             }
+            Ok(Called::Done(Answer::Error(error))) => match self.urls_first(&want, &error) {
+                Some(ongoing) => ongoing,
+                None => return Ok(Err(error)),
+            },
             Ok(Called::Done(answer)) => return self.outcome(Ok(answer)),
             Err(refused) => return self.outcome(Err(refused)),
         };
         self.run(&want, Box::new(Conversation::new(ongoing, &want))).await
+    }
+
+    /// A server of 2025-11-25 wants urls to be seen to, and the request again then (-32042, elicitation
+    /// page): questions and another attempt for everybody to whom the error itself says nothing. `None`
+    /// where that is not so, or nobody could see to them.
+    fn urls_first(self, want: &CallWant, error: &RpcError) -> Option<Box<Ongoing>> {
+        let urls = questions::url_required(error)?;
+        let can = |declared| urls.iter().all(|url| questions::can_answer(declared, url));
+        let asked = match want.caller.answers.present() {
+            Answers::Line { declared, .. } if can(declared) => false,
+            Answers::Inline { declared } if can(declared) => true,
+            Answers::Task(_) => true,
+            _ => self.context.broker.listens(),
+        };
+        let questions = urls.into_iter().enumerate().map(|(at, url)| (format!("url{at}"), url));
+        let asking = Asking { questions: questions.collect(), state: None }.write();
+        let again = asked.then(|| self.context.upstreams.rounds(want.clone(), &asking));
+        again?.ok().map(Box::new)
     }
 
     /// A question of a modern upstream for a modern host. Where the call was confirmed, our state
@@ -242,7 +264,7 @@ impl Call<'_> {
                     Some(conversation),
                 );
                 let state = kept.map_err(|limit| self.no_room(&limit))?;
-                Ok(Ok(questions::Asking { questions: asking, state: Some(state) }.write()))
+                Ok(Ok(Asking { questions: asking, state: Some(state) }.write()))
             }
         }
     }
