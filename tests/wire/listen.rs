@@ -196,7 +196,7 @@ async fn h38_many_streams_and_the_end_of_one() {
         over_stdio(&mut host, id, one.clone()).await.next(ACKNOWLEDGED).await;
     }
     for (id, code, words) in
-        [("1", -32600, "in flight"), (json!("four"), -32603, "listen.max_per_host")]
+        [(json!(901), -32600, "in flight"), (json!("four"), -32603, "listen.max_per_host")]
     {
         let params = modern_params(filter(one.clone()), &json!({}));
         host.start(id.clone(), "subscriptions/listen", params).await;
