@@ -32,10 +32,12 @@ use super::support::stop;
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::upstreams::{Answers, Caller, HostId};
 use crate::protocol::http_rules::post::{Refusal, id_of};
+use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::extensions;
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostConfig, ProgressPace};
 use crate::protocol::session::upstream::ListKind;
-use crate::settings::ServerDef;
+use crate::settings::{ServerDef, Settings};
 use crate::transport::Link;
 
 /// A connection that wants to be a host's.
@@ -506,7 +508,7 @@ fn host_config(context: &Context) -> Arc<HostConfig> {
     let core = dispatch::shows_core(&settings, &view);
     Arc::new(HostConfig {
         info: context.identity.info.clone(),
-        capabilities: context.identity.capabilities.clone(),
+        capabilities: capabilities(context, &settings),
         instructions: dispatch::instructions(core).to_owned(),
         max_in_flight: settings.host.max_in_flight,
         max_listens: settings.listen.per_host,
@@ -518,6 +520,17 @@ fn host_config(context: &Context) -> Arc<HostConfig> {
         max_open_questions: settings.elicit.max_open,
         over_stdio: true,
     })
+}
+
+/// Ours, and those of a server that is exposed alone as far as it has been reached (product.md 3).
+fn capabilities(context: &Context, settings: &Settings) -> RawJson {
+    let ours = &context.identity.capabilities;
+    let snapshot = context.catalog.snapshot();
+    let alone = settings.alone().and_then(|def| {
+        let server = snapshot.servers.iter().find(|server| server.def.key == def.key)?;
+        server.capabilities.as_ref()
+    });
+    alone.map_or_else(|| ours.clone(), |theirs| extensions::merged(ours, theirs))
 }
 
 fn over_http(config: &HostConfig) -> Arc<HostConfig> {

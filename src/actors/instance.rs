@@ -36,10 +36,10 @@ use super::catalog::CatalogHandle;
 use super::era_cache::EraCacheHandle;
 use super::events::EventsHandle;
 use super::pool::PoolMsg;
-use super::pool::directory::{RouteKey, Routes};
+use super::pool::directory::{Lease, RouteKey, Routes};
 use super::subs::Subs;
 use crate::protocol::era_record::EraRecord;
-use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::jsonrpc::{Notification, RawJson};
 use crate::protocol::model::questions::Reply;
 use crate::protocol::session::upstream::{Call, ExchangeNews, ListKind};
 use crate::settings::{ServerDef, Settings};
@@ -255,6 +255,13 @@ pub enum InstanceMsg {
     },
     /// The session's deadline passed.
     DeadlineDue,
+    /// A host's notification for the server.
+    Note {
+        /// It.
+        note: Notification,
+        /// A permit, as for a call, until it is handed on.
+        lease: Lease,
+    },
     /// Somebody misses an item in a list that is not whole: read it again, unless that has just been
     /// done. Answered when the catalog has been told.
     ReadList {
@@ -312,6 +319,10 @@ impl Actor for Instance {
                 session.cancel(now, id, "the caller gave up");
             }),
             InstanceMsg::Reply { number, said: Said(reply) } => state.reply(now, number, reply),
+            InstanceMsg::Note { note, lease } => {
+                state.with_session(|session| session.notify(note));
+                drop(lease);
+            }
             InstanceMsg::Started { outcome } => state.started(now, outcome),
             InstanceMsg::ReadList { kind, reply } => state.read_again(now, kind, reply),
             InstanceMsg::Watch => {

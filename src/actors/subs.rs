@@ -28,7 +28,7 @@ use super::instance::{InstanceId, InstanceMsg};
 use super::listen::ListenMsg;
 use super::pool::directory::ScopeKey;
 use super::upstreams::{Caller, HostId};
-use crate::protocol::jsonrpc::{Object, RawJson, RpcError};
+use crate::protocol::jsonrpc::{Method, Object, RawJson, RpcError};
 use crate::protocol::model::logging::LogMessage;
 use crate::protocol::session::Limit;
 use crate::settings::ServerDef;
@@ -100,6 +100,11 @@ impl Subs {
     /// asked by requests: `sampling` and `roots` (U-36). Empty where there is no such host.
     pub fn declared(&self, def: &ServerDef, scope: &ScopeKey) -> Object {
         self.lock().declared(def, scope)
+    }
+
+    /// The host that is served in this scope, where it is the only one with a connection.
+    pub(crate) fn only_host(&self, def: &ServerDef, scope: &ScopeKey) -> Option<ActorRef<HostMsg>> {
+        self.lock().only_host(def, scope)
     }
 
     /// The roots of a host are others: the instances that serve it are told.
@@ -248,6 +253,12 @@ impl Watching {
     /// A resource has changed.
     pub fn updated(&self, uri: &str) {
         self.subs.lock().updated(&self.key, uri);
+    }
+
+    /// The server said something that is none of the protocol's: hosts that share the instance hear it,
+    /// where it is exposed alone.
+    pub fn foreign(&self, method: &Method, params: Option<&RawJson>) {
+        self.subs.lock().foreign(&self.def, &self.key.1, method, params);
     }
 
     /// Whether roots of a host that it serves have changed since it was asked last.

@@ -3,6 +3,7 @@
 //! Pure but for reading the named files. Values live in `config/defaults.toml`, meaning in
 //! [`defs`]; nothing else holds a policy number. Code receives the narrowed structs of [`typed`].
 
+mod alone;
 pub mod defs;
 pub mod generated;
 pub mod layers;

@@ -95,7 +95,7 @@ impl Memory {
 }
 
 #[derive(Debug)]
-struct MemoryProcess {
+pub struct MemoryProcess {
     ended: watch::Receiver<bool>,
     stop: watch::Sender<bool>,
     ring: StderrRing,
@@ -139,25 +139,52 @@ impl Connect for Memory {
             let program = spec.program.to_string_lossy().into_owned();
             return Err(SpawnError::NotFound { program, path: "/bin".to_owned() });
         }
-        let (ours, theirs) = Link::pair(spec.link);
-        let (has_ended, ended) = watch::channel(false);
-        let (stop, mut stopped) = watch::channel(false);
-        let alive = Arc::clone(&self.alive);
+        let alive = Alive::new(&self.alive);
         let mut killed = self.killed.subscribe();
-        alive.fetch_add(1, Ordering::SeqCst);
-        tokio::spawn(async move {
+        Ok(connected(spec, |link| async move {
+            let _alive = alive;
             tokio::select! {
-                () = serve(theirs, script) => {}
-                _ = stopped.wait_for(|stopped| *stopped) => {}
+                () = serve(link, script) => {}
                 _ = killed.changed() => {}
             }
-            alive.fetch_sub(1, Ordering::SeqCst);
-            let _ = has_ended.send(true);
-        });
-        let ring = StderrRing::new(spec.stderr);
-        let process = Box::new(MemoryProcess { ended, stop, ring });
-        Ok(Connected { link: ours, drain: None, process })
+        }))
     }
+}
+
+/// Counts a server, however it ends.
+struct Alive(Arc<AtomicUsize>);
+
+impl Alive {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A connection to a server that runs as long as the future that `serve` makes of its link.
+pub fn connected<F: Future<Output = ()> + Send + 'static>(
+    spec: &SpawnSpec,
+    serve: impl FnOnce(Link) -> F,
+) -> Connected {
+    let (ours, theirs) = Link::pair(spec.link);
+    let (has_ended, ended) = watch::channel(false);
+    let (stop, mut stopped) = watch::channel(false);
+    let served = serve(theirs);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = served => {}
+            _ = stopped.wait_for(|stopped| *stopped) => {}
+        }
+        let _ = has_ended.send(true);
+    });
+    let process = Box::new(MemoryProcess { ended, stop, ring: StderrRing::new(spec.stderr) });
+    Connected { link: ours, drain: None, process }
 }
 
 async fn serve(link: Link, script: Script) {

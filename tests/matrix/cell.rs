@@ -65,7 +65,8 @@ impl Upstream {
             let (serving, process) = fake.serve();
             (fake, server) = (serving, Some(process));
         }
-        let more = format!("{}\nhost.progress_interval = \"0s\"", setup::PASS);
+        let more =
+            format!("{}\nhost.progress_interval = \"0s\"\ntasks.eager = \"50ms\"", setup::PASS);
         daemon.write_config(std::slice::from_ref(&fake), &setup::quick(&more));
         daemon.launch();
         Self { peer, daemon, fake, count: AtomicU32::new(0), _server: server }

@@ -11,6 +11,7 @@ mod setup;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod alone;
 mod calls;
 mod era_cache;
 mod framing;

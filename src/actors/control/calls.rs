@@ -13,7 +13,7 @@ use crate::control::types::{AskAnswer, CallRequest, FailureCode, NamespaceTools,
 use crate::protocol::jsonrpc::{Method, Object, RawJson};
 use crate::protocol::model::tool_result;
 use crate::protocol::revision::Era;
-use crate::protocol::session::upstream::ListKind;
+use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::settings::mistake::hint;
 
 /// Who calls when no host does.
@@ -112,6 +112,9 @@ pub(super) async fn call(
     let mut params = Object::new();
     params.set("name", RawJson::write(&tool.name));
     params.set("arguments", wanted.arguments.unwrap_or_else(RawJson::empty_object));
+    // It waits: a task only where there is no other way, kept as long as it is waited for (U-57).
+    let ttl = context.settings().call.total;
+    let task = Some(TaskWant { ttl, support: tool.tasks, eager: false });
     let want = CallWant {
         server: Arc::from(server.def.key.as_str()),
         caller,
@@ -119,10 +122,10 @@ pub(super) async fn call(
         params: params.write(),
         progress,
         repeatable: tool.repeatable,
-        task: None,
+        task,
     };
     let what = Subject { kind: "tool", name: &tool.name, server: &server.def.key };
-    match dispatch::call_upstream(context, what, want).await {
+    match dispatch::call_upstream(context, what, Some(&tool), want).await {
         Ok(Ok(result)) => Ok(result),
         Ok(Err(error)) => {
             let text = format!("{what} answered with an error: {} ({})", error.message, error.code);

@@ -3,6 +3,7 @@
 //! Each takes a request in newest shape and gives its outcome in newest shape. They read snapshots,
 //! ask handles and wait for upstreams; they hold no state beyond one request.
 
+mod alone;
 mod arguments;
 mod as_task;
 mod call_tool;
@@ -21,6 +22,7 @@ mod read_tool;
 mod repeats;
 mod resources;
 mod resources_tool;
+mod resumed;
 mod rounds;
 mod status;
 mod subscriptions;
@@ -35,14 +37,16 @@ use http::HeaderMap;
 use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::events::EventsHandle;
+use super::parked::ParkedHandle;
 use super::settings::SettingsHandle;
 use super::support::progress::ProgressSender;
 use super::upstreams::{Caller, UpstreamsHandle};
-use crate::protocol::jsonrpc::{Code, Method, RawJson, RpcError};
+use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::ListKind;
 use crate::settings::Settings;
 
+pub(crate) use alone::note as alone_note;
 pub(crate) use as_task::TaskSide;
 pub(crate) use core_tools::instructions;
 pub(crate) use listed::{Listed, Views};
@@ -50,7 +54,8 @@ pub(crate) use outcome::Told;
 pub(crate) use prompts::get_from as get_prompt;
 pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
-pub(crate) use rounds::{Subject, call as call_upstream};
+pub(crate) use resumed::Resumer;
+pub(crate) use rounds::{Conversation, Subject, call as call_upstream};
 pub(crate) use subscriptions::subscribe;
 pub(crate) use tools::{own_names, shows_core, visible_views};
 
@@ -67,6 +72,8 @@ pub struct Context {
     pub settings: SettingsHandle,
     /// Questions that no host can be asked.
     pub broker: BrokerHandle,
+    /// Calls that wait for a host's next request.
+    pub parked: ParkedHandle,
     /// Who this daemon is and since when, for status pages.
     pub identity: Arc<super::control::Identity>,
     /// Listen streams towards hosts.
@@ -131,9 +138,6 @@ pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
         "tasks/cancel" => Box::pin(tasks::cancel(context, &request)).await,
         "tasks/list" => tasks::list(context, &request),
         "tasks/result" => Box::pin(tasks::result(context, &request)).await,
-        other => {
-            let text = format!("mcpx has no method `{other}`");
-            Err(RpcError::new(Code::MethodNotFound, text))
-        }
+        _ => Box::pin(alone::forward(context, request)).await,
     }
 }

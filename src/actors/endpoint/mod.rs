@@ -101,7 +101,10 @@ impl Endpoint {
             Posted::Modern(request) => {
                 modern::answer(&self.context, headers, request, accepts).await
             }
-            Posted::ModernNote => answer::accepted(),
+            Posted::ModernNote(note) => {
+                modern::note(&self.context, note);
+                answer::accepted()
+            }
             Posted::Opening(request) => {
                 let incoming = Incoming::One(Message::Request(request));
                 // Whatever its header says: what it asks for stands in its body (H-08).

@@ -24,7 +24,8 @@ use crate::actors::support::progress::{self, CallNote, ProgressReceiver, Wants};
 use crate::actors::support::task::spawn;
 use crate::actors::upstreams::{Answers, Caller};
 use crate::protocol::http_rules::post::Accepts;
-use crate::protocol::jsonrpc::{Code, Incoming, Message, Request, RpcError};
+use crate::protocol::jsonrpc::{Code, Incoming, Message, Notification, RawJson, Request, RpcError};
+use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostEvent, HostOutput, HostSession, ListenWant, PostId};
 use crate::protocol::session::resume::say_plainly;
 use crate::protocol::session::{CallKey, HostRequest, Outcome, Peer};
@@ -158,6 +159,7 @@ impl Said {
                 HostOutput::Event(
                     HostEvent::Cancelled { .. }
                     | HostEvent::Answered(_)
+                    | HostEvent::Foreign { .. }
                     | HostEvent::Notification { .. },
                 ) => {}
                 HostOutput::Notice(notice) => {
@@ -178,6 +180,20 @@ impl Said {
             answer::one_event(say_plainly(&frame))
         }
     }
+}
+
+/// A notification, which is about no request.
+pub(super) fn note(context: &Context, note: Notification) {
+    let Notification { method, params } = note;
+    let caller = Caller {
+        host: None,
+        project: None,
+        label: Arc::from("a host over HTTP"),
+        era: Era::Modern,
+        answers: Answers::Nobody,
+    };
+    let params = params.unwrap_or_else(RawJson::empty_object);
+    dispatch::alone_note(context, &caller, method, params);
 }
 
 type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;

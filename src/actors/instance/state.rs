@@ -318,6 +318,11 @@ impl InstanceState {
                     watching.updated(&uri);
                 }
             }
+            UpstreamEvent::Foreign { method, params } => {
+                if let Some(watching) = &self.watching {
+                    watching.foreign(&method, params.as_ref());
+                }
+            }
             UpstreamEvent::Asked { number, question } => self.asked(number, question),
             UpstreamEvent::Withdrawn { number } => self.unasked(number),
             UpstreamEvent::Completed { id } => self.completed(&id),

@@ -15,8 +15,8 @@ use crate::actors::instance::{InstanceMsg, Sink, Told};
 use crate::actors::support::ask::ask;
 use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{CallWant, Caller, Reason, Refused, Shared};
-use crate::protocol::jsonrpc::RawJson;
-use crate::protocol::jsonrpc::RpcError;
+use crate::protocol::jsonrpc::{Notification, RawJson, RpcError};
+use crate::protocol::model::extensions;
 use crate::protocol::model::questions::with_elicitation;
 use crate::protocol::model::tasks::{self, Support};
 use crate::protocol::revision::Era;
@@ -27,7 +27,7 @@ use crate::settings::Settings;
 use crate::settings::typed::PoolSettings;
 
 /// See [`crate::actors::upstreams::UpstreamsHandle::call`].
-pub async fn call(shared: &Arc<Shared>, mut want: CallWant) -> Result<Called, Refused> {
+pub async fn call(shared: &Arc<Shared>, want: &mut CallWant) -> Result<Called, Refused> {
     let settings = shared.settings();
     let mut unwritten = 0;
     let mut repeated = false;
@@ -42,12 +42,12 @@ pub async fn call(shared: &Arc<Shared>, mut want: CallWant) -> Result<Called, Re
         let leased = match server.routes.find(&key).and_then(Leased::now) {
             Some(leased) => Some(leased),
             // Boxed: waiting is rare, and a call's task need not have room for it.
-            None => Box::pin(find_route(&server, &key, &want, &settings.pool)).await?,
+            None => Box::pin(find_route(&server, &key, want, &settings.pool)).await?,
         };
         let answer = match leased {
             Some(leased) => {
                 let limits = CallLimits { idle: settings.call.idle, total: settings.call.total };
-                match send(leased, &mut scope, &server, &want, limits, shared).await {
+                match send(leased, &mut scope, &server, want, limits, shared).await {
                     Called::Done(answer) => answer,
                     // A server that has asked has begun: it is not called again for this.
                     open @ Called::Open(_) => return Ok(open),
@@ -66,7 +66,7 @@ pub async fn call(shared: &Arc<Shared>, mut want: CallWant) -> Result<Called, Re
             }
             Answer::Lost { written: true, .. } if want.repeatable && !repeated => repeated = true,
             // It can serve the call only as a task, and has done nothing yet (SEP-2663).
-            Answer::Error(error) if is_for_tasks(&want, &error) => {
+            Answer::Error(error) if is_for_tasks(want, &error) => {
                 let required = |task| TaskWant { support: Support::Required, ..task };
                 want.task = want.task.map(required);
             }
@@ -272,7 +272,7 @@ pub(super) async fn send(
     let Leased { id, lease, route } = leased;
     let (reply, outcome) = oneshot::channel();
     let heard = want.progress.clone().map(|notes| (notes, Arc::clone(&server.def)));
-    let call = call_of(shared, id, want, limits, Sink::new(reply, heard));
+    let call = call_of(shared, &server.def.key, id, want, limits, Sink::new(reply, heard));
     let mut guard = InFlight { id, actor: lease.actor().clone(), done: false };
     // A dead instance gives the call back, and its sink says that it was not written.
     let _ = guard.actor.cast(InstanceMsg::Call { call });
@@ -301,17 +301,31 @@ pub(super) async fn send(
     Called::Done(answer)
 }
 
+/// See [`crate::actors::upstreams::UpstreamsHandle::note`].
+pub fn note(shared: &Shared, caller: &Caller, server: &str, note: Notification) {
+    let Ok(server) = shared.server(server) else { return };
+    // In call scope there is nothing that could run for it.
+    let key = key_of(&server, caller, &shared.settings(), || 0);
+    let route = server.routes.find(&key);
+    if let Some(lease) = route.and_then(|route| route.try_lease()) {
+        let actor = lease.actor().clone();
+        // Who has just ended hears nothing more.
+        let _ = actor.cast(InstanceMsg::Note { note, lease });
+    }
+}
+
 /// Asks something to whose answer nobody listens.
 pub(super) fn tell(shared: &Shared, place: &Place, want: &CallWant, limits: CallLimits) {
     let Leased { id, lease, .. } = Leased::again(place);
     let (reply, _) = oneshot::channel();
-    let call = call_of(shared, id, want, limits, Sink::new(reply, None));
+    let call = call_of(shared, &place.server.def.key, id, want, limits, Sink::new(reply, None));
     // With a dead instance there is nobody to tell.
     let _ = lease.actor().cast(InstanceMsg::Call { call });
 }
 
 fn call_of(
     shared: &Shared,
+    server: &str,
     id: u64,
     want: &CallWant,
     limits: CallLimits,
@@ -324,17 +338,30 @@ fn call_of(
         wants_progress: want.progress.as_ref().is_some_and(ProgressSender::wants_progress),
         log: want.progress.as_ref().and_then(ProgressSender::log_want),
         host: want.caller.host.map(|host| host.0),
-        declared: can_be_asked(shared, &want.caller),
+        declared: declared_to(shared, server, &want.caller),
         task: want.task,
         limits,
         sink,
     }
 }
 
-/// What can be asked in the course of a call, where anything can: what its host declared (U-35), and
-/// any elicitation while somebody answers at the broker (U-36).
-fn can_be_asked(shared: &Shared, caller: &Caller) -> Option<RawJson> {
-    let declared = caller.answers.declared();
+/// What the server is told of its host, where anything is: what that can be asked in the course of the
+/// call (U-35), any elicitation while somebody answers at the broker (U-36), and its extensions where
+/// the server is exposed alone.
+fn declared_to(shared: &Shared, server: &str, caller: &Caller) -> Option<RawJson> {
+    let cut;
+    let declared = match caller.answers.declared() {
+        Some(declared) if extensions::any(declared) => {
+            let alone = shared.settings().is_alone(server);
+            cut = if alone {
+                extensions::for_server(declared)
+            } else {
+                extensions::without(declared)
+            };
+            Some(&cut)
+        }
+        declared => declared,
+    };
     if shared.shop().broker.get().is_some_and(BrokerHandle::listens) {
         return Some(with_elicitation(declared));
     }

@@ -13,7 +13,7 @@ use crate::actors::instance::{InstanceId, InstanceMsg};
 use crate::actors::listen::ListenMsg;
 use crate::actors::pool::directory::ScopeKey;
 use crate::actors::upstreams::{Caller, HostId};
-use crate::protocol::jsonrpc::{Object, RawJson};
+use crate::protocol::jsonrpc::{Method, Object, RawJson};
 use crate::protocol::model::logging::LogMessage;
 use crate::protocol::model::questions;
 use crate::protocol::session::Limit;
@@ -356,6 +356,18 @@ impl Table {
         questions::declared_by_all(&all)
     }
 
+    pub(super) fn only_host(&self, def: &ServerDef, scope: &ScopeKey) -> Option<ActorRef<HostMsg>> {
+        let mut hosts = self.listeners.values().filter_map(|listener| {
+            let here = ScopeKey::of(def.scope, &listener.caller, || 0) == *scope;
+            match &listener.line {
+                Line::Host { actor, .. } if here => Some(actor),
+                Line::Host { .. } | Line::Stream(_) => None,
+            }
+        });
+        let first = hosts.next()?;
+        hosts.next().is_none().then(|| first.clone())
+    }
+
     pub(super) fn host_opened(&mut self, host: HostId, said: Option<RawJson>) {
         let listener = self.listeners.get_mut(&ListenerId::Host(host));
         if let Some(Listener { line: Line::Host { declared, .. }, .. }) = listener {
@@ -388,6 +400,25 @@ impl Table {
             let Line::Host { actor, logs, declared: Some(_) } = &listener.line else { continue };
             if ScopeKey::of(def.scope, &listener.caller, || 0) == *scope {
                 tell(actor, HostNote::Completed { id: id.clone() }, logs);
+            }
+        }
+    }
+
+    /// As for log messages.
+    pub(super) fn foreign(
+        &self,
+        def: &ServerDef,
+        scope: &ScopeKey,
+        method: &Method,
+        params: Option<&RawJson>,
+    ) {
+        let server: Arc<str> = def.key.as_str().into();
+        for listener in self.listeners.values() {
+            let Line::Host { actor, logs, .. } = &listener.line else { continue };
+            if ScopeKey::of(def.scope, &listener.caller, || 0) == *scope {
+                let (method, params) = (method.clone(), params.cloned());
+                let note = HostNote::Foreign { server: Arc::clone(&server), method, params };
+                tell(actor, note, logs);
             }
         }
     }

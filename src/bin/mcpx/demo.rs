@@ -144,7 +144,11 @@ impl Demo {
                     self.session.agree(clock::now(), want.key, filter);
                 }
                 HostOutput::Event(HostEvent::Answered(answered)) => self.answered(answered),
-                HostOutput::Event(HostEvent::Opened { .. } | HostEvent::Notification { .. })
+                HostOutput::Event(
+                    HostEvent::Opened { .. }
+                    | HostEvent::Foreign { .. }
+                    | HostEvent::Notification { .. },
+                )
                 | HostOutput::PostDone(_)
                 | HostOutput::Notice(_) => {}
             }

@@ -23,9 +23,9 @@ use crate::protocol::revision::Revision;
 pub enum Posted {
     /// A request of the modern era, checked against its headers.
     Modern(Request),
-    /// A notification of the modern era: taken, and without effect, since that era defines none over
-    /// HTTP (2026-07-28 Streamable HTTP page, the note in "Sending Messages").
-    ModernNote,
+    /// A notification of the modern era: that era defines none over HTTP (2026-07-28 Streamable HTTP page,
+    /// the note in "Sending Messages"), so it is of use to nobody but a server that is exposed alone.
+    ModernNote(Notification),
     /// An `initialize` of the legacy era.
     Opening(Request),
     /// Anything else of that era.
@@ -199,7 +199,12 @@ fn read_request(headers: &HeaderMap, said: &Said, request: Request) -> Result<Po
 fn read_note(said: &Said, notification: Notification) -> Result<Posted, Refusal> {
     match edge::read_envelope(notification.params.as_ref()) {
         Err(error) => Err(Refusal::modern(None, &error)),
-        Ok(envelope) if envelope.is_some() || said.is_modern() => Ok(Posted::ModernNote),
+        Ok(envelope) if envelope.is_some() || said.is_modern() => {
+            let Notification { method, params } = notification;
+            let lifted = edge::lift_params(params.as_ref()).ok();
+            let params = lifted.map(|lifted| lifted.params);
+            Ok(Posted::ModernNote(Notification { method, params }))
+        }
         Ok(_) => legacy(said, None, Incoming::One(Message::Notification(notification))),
     }
 }

@@ -1,6 +1,7 @@
 //! Typed views, in newest shape, of what mcpx itself writes or decides on. Unknown keys are kept.
 
 pub mod answers;
+pub mod extensions;
 pub mod forms;
 pub mod implementation;
 pub mod links;

@@ -4,6 +4,7 @@
 
 use serde_json::json;
 
+use super::extensions;
 use crate::protocol::jsonrpc::{
     Code, Method, Object, RawJson, RpcError, URL_ELICITATION_REQUIRED, scan,
 };
@@ -260,11 +261,13 @@ pub fn declined() -> RawJson {
 }
 
 /// What a host declared that is of use to an upstream: its capabilities to answer questions, as they
-/// came (U-35). What mcpx does not carry is not declared on.
+/// came (U-35), and the extensions that are of use to one that is exposed alone. What mcpx does not
+/// carry is not declared on.
 pub fn declared_on(capabilities: &RawJson) -> RawJson {
     let mut object = Object::read_or_empty(Some(capabilities));
     object.retain(|key, value| {
-        value.is_object() && QUESTIONS.iter().any(|(_, capability)| *capability == key)
+        let asks = QUESTIONS.iter().any(|(_, capability)| *capability == key);
+        value.is_object() && (asks || extensions::holds(key))
     });
     if object.is_empty() { RawJson::empty_object() } else { object.write() }
 }

@@ -24,7 +24,7 @@ pub use self::listen::{ListenNote, ListenWant, too_many};
 pub use self::notes::HostNote;
 pub use self::progress::ProgressPace;
 use self::progress::{Passage, Throttle};
-pub use self::questions::Answered;
+pub use self::questions::{Answered, NO_REQUEST};
 use self::questions::{Asked, Urls};
 use super::{CallKey, HostRequest, LogLevel, Outcome, Peer};
 use crate::protocol::Notice;
@@ -113,6 +113,13 @@ pub enum HostEvent {
     },
     /// The reply to a question of [`HostSession::ask`].
     Answered(Answered),
+    /// A notification that no revision knows.
+    Foreign {
+        /// Its method.
+        method: Method,
+        /// Lifted parameters.
+        params: RawJson,
+    },
     /// A notification that mcpx acts on above (`notifications/roots/list_changed`, …).
     Notification {
         /// Its method.

@@ -51,7 +51,7 @@ fn h02_each_post_says_what_it_is() {
         assert!(matches!(posted(&headers, hello), Ok(Posted::Opening(_))), "{header}");
     }
     let note = r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#;
-    assert!(matches!(posted(&[VERSION], note), Ok(Posted::ModernNote)));
+    assert!(matches!(posted(&[VERSION], note), Ok(Posted::ModernNote(_))));
     assert!(matches!(posted(&[], note), Ok(Posted::Legacy(_))));
     assert!(matches!(posted(&[], &format!("[{plain}]")), Ok(Posted::Legacy(_))));
 }

@@ -252,7 +252,14 @@ impl HostSession {
             "notifications/cancelled" => self.cancelled(params.as_ref()),
             _ => {
                 let Ok(lifted) = edge::lift_params(params.as_ref()) else { return };
-                let event = HostEvent::Notification { method, params: lifted.params };
+                let known = standing(Revision::NEWEST, method.as_str(), Direction::NoteToServer);
+                let params = lifted.params;
+                let event = match known {
+                    Standing::Unknown => HostEvent::Foreign { method, params },
+                    Standing::Known | Standing::Foreign => {
+                        HostEvent::Notification { method, params }
+                    }
+                };
                 self.outputs.push_back(HostOutput::Event(event));
             }
         }

@@ -4,6 +4,7 @@
 //! A modern host hears of changes and updates on its own `subscriptions/listen` streams alone
 //! (`listen`).
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{HostOutput, HostSession, OK, PostId};
@@ -22,6 +23,15 @@ pub enum HostNote {
     ResourceUpdated {
         /// As the host spelled it when it subscribed.
         uri: String,
+    },
+    /// What a server that is exposed alone says, and no revision knows.
+    Foreign {
+        /// Which server.
+        server: Arc<str>,
+        /// Its method.
+        method: Method,
+        /// Its parameters, as they came.
+        params: Option<RawJson>,
     },
     /// What a person was sent to do at a url is done (2025-11-25, client/elicitation).
     Completed {
@@ -67,6 +77,8 @@ impl HostSession {
     pub fn host_note(&mut self, now: Instant, note: HostNote) {
         if let HostNote::Log { level, params, about } = note {
             self.log(now, level, &params, about);
+        } else if let HostNote::Foreign { method, params, .. } = note {
+            self.foreign(method, params);
         } else if self.may_be_told(&note) {
             // 2025-11-25 lifecycle page: before `initialized` there are only pings and log messages.
             if self.handshake.as_ref().is_some_and(|handshake| handshake.initialized) {
@@ -91,9 +103,17 @@ impl HostSession {
             HostNote::ResourceUpdated { .. } => ("resources", "subscribe"),
             // 2025-11-25 elicitation page: only who was sent there, and with the id it was given.
             HostNote::Completed { id } => return self.urls.knows(id),
-            HostNote::Log { .. } => return false,
+            HostNote::Log { .. } | HostNote::Foreign { .. } => return false,
         };
         !self.is_only_modern() && self.declares(capability, flag)
+    }
+
+    /// A modern host has no place for what belongs to none of its requests and streams.
+    fn foreign(&mut self, method: Method, params: Option<RawJson>) {
+        if self.handshake.as_ref().is_some_and(|handshake| handshake.initialized) {
+            let frame = Notification { method, params }.to_frame();
+            self.outputs.push_back(HostOutput::Send { frame, post: None, status: OK });
+        }
     }
 
     pub(super) fn declares(&self, capability: &str, flag: &str) -> bool {
@@ -115,7 +135,7 @@ impl HostSession {
                 params.set("elicitationId", id.clone());
                 ("notifications/elicitation/complete", Some(params.write()))
             }
-            HostNote::Log { .. } => return,
+            HostNote::Log { .. } | HostNote::Foreign { .. } => return,
         };
         self.outputs.push_back(notification(method, params, None));
     }

@@ -180,6 +180,13 @@ impl<S: CallSink> UpstreamSession<S> {
         self.send_request_with(id, request, kept, more);
     }
 
+    /// Says something that a host says to this server; nothing before it is open.
+    pub fn notify(&mut self, note: Notification) {
+        if self.revision().is_some() {
+            self.send(&Message::Notification(note));
+        }
+    }
+
     /// The caller gave up: forgets the call, whose sink is dropped, and tells the upstream as its
     /// revision asks (U-31). A call that is unknown or answered already is ignored (F36).
     ///

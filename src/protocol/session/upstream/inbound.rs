@@ -9,7 +9,8 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::listen;
-use super::{Asked, ListKind, Phase, UpstreamEvent, UpstreamSession};
+use super::{Asked, ListKind, Phase, Revision, UpstreamEvent, UpstreamSession};
+use crate::protocol::edge::methods::{Direction, Standing, standing};
 use crate::protocol::jsonrpc::{
     Code, Id, Incoming, Malformed, Message, Notification, RawJson, Request, Response, RpcError,
     parse, parse_noting, scan,
@@ -102,7 +103,7 @@ impl<S: CallSink> UpstreamSession<S> {
         if parts.iter().all(Result::is_err) {
             return self.noise_seen(Oddity::NotAMessage, frame);
         }
-        if !self.revision().is_some_and(super::Revision::allows_batches) {
+        if !self.revision().is_some_and(Revision::allows_batches) {
             self.tell(Oddity::Batch, || {
                 "the server sends batches, which its revision does not have; they are read"
                     .to_owned()
@@ -196,7 +197,7 @@ impl<S: CallSink> UpstreamSession<S> {
     fn request(&mut self, now: Instant, request: &Request) {
         let outcome = match request.method.as_str() {
             // Every result of the modern era says what it is, also this one that it does not have.
-            "ping" if self.revision().is_some_and(super::Revision::is_modern) => {
+            "ping" if self.revision().is_some_and(Revision::is_modern) => {
                 Ok(RawJson::trusted(r#"{"resultType":"complete"}"#))
             }
             "ping" => Ok(RawJson::empty_object()),
@@ -206,7 +207,7 @@ impl<S: CallSink> UpstreamSession<S> {
             },
         };
         // Over HTTP a modern one has no place that takes answers, and does not wait for any.
-        let modern = self.revision().is_some_and(super::Revision::is_modern);
+        let modern = self.revision().is_some_and(Revision::is_modern);
         if self.http.is_some() && modern {
             return;
         }
@@ -251,8 +252,14 @@ impl<S: CallSink> UpstreamSession<S> {
                     self.out.event(UpstreamEvent::TaskChanged { id });
                 }
             }
-            // Of no concern here, or not yet; a notification is never answered.
-            _ => {}
+            method => {
+                let known = standing(Revision::NEWEST, method, Direction::NoteToClient);
+                if known == Standing::Unknown {
+                    let (method, params) = (note.method.clone(), note.params.clone());
+                    self.out.event(UpstreamEvent::Foreign { method, params });
+                }
+                // The rest is of no concern here; a notification is never answered.
+            }
         }
     }
 

@@ -306,6 +306,13 @@ pub enum UpstreamEvent {
         /// Which.
         uri: String,
     },
+    /// It said something by itself that is none of the protocol's notifications.
+    Foreign {
+        /// Its method.
+        method: Method,
+        /// Its parameters, as they came.
+        params: Option<RawJson>,
+    },
     /// A legacy upstream asks something that is about no call, or about nobody knows which. Answered
     /// by [`super::UpstreamSession::answer_question`]; one that asks in the course of a call is
     /// heard by that call's sink.
