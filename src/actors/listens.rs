@@ -150,12 +150,13 @@ impl Actor for Listens {
         state: &mut ListensState,
     ) -> Result<(), ActorProcessingErr> {
         match event {
-            SupervisionEvent::ActorTerminated(..) => {}
             SupervisionEvent::ActorFailed(_, error) => {
                 let text = format!("a listen stream failed and was ended: {error}");
                 state.events.emit(Event::new("listen.failed", text));
             }
-            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
+            SupervisionEvent::ActorTerminated(..)
+            | SupervisionEvent::ActorStarted(_)
+            | SupervisionEvent::ProcessGroupChanged(_) => {}
         }
         state.done_draining();
         Ok(())

@@ -175,8 +175,8 @@ impl Subs {
 
     /// The status of a task has changed: `params` are those of `notifications/tasks`, the whole task
     /// in newest shape. Goes to every host stream that asked for this task.
-    pub fn task_changed(&self, task: &str, params: RawJson) {
-        self.lock().task_changed(task, &params);
+    pub fn task_changed(&self, task: &str, params: &RawJson) {
+        self.lock().task_changed(task, params);
     }
 
     /// A generation of a server begins: its instances are none of those before, and its scope may be

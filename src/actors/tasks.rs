@@ -361,7 +361,7 @@ impl Shared {
             Some(Err(error)) => whole.detail = Detail::Error(error),
             None => {}
         }
-        self.upstreams.subs().task_changed(&entry.facts.id, whole.write());
+        self.upstreams.subs().task_changed(&entry.facts.id, &whole.write());
     }
 
     pub(super) fn tell(&self, kind: &'static str, entry: &Entry, text: String) {

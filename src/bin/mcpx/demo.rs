@@ -7,7 +7,7 @@
 
 mod offers;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -140,7 +140,7 @@ impl Demo {
                 HostOutput::Event(HostEvent::Cancelled { key }) => self.cancelled(key),
                 // Nothing of it ever changes, and it has no tasks.
                 HostOutput::Event(HostEvent::Listen(want)) => {
-                    let filter = ListenFilter { tasks: Default::default(), ..want.filter };
+                    let filter = ListenFilter { tasks: BTreeSet::new(), ..want.filter };
                     self.session.agree(clock::now(), want.key, filter);
                 }
                 HostOutput::Event(HostEvent::Answered(answered)) => self.answered(answered),

@@ -9,6 +9,7 @@
 //! `notifications/cancelled` (a MUST), the subscriptions page for the result (a SHOULD). A host may
 //! wait for either, so it gets both, the notification first, while the request is still open (H-39).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -125,7 +126,7 @@ impl HostSession {
             tools: asked.tools && changes(ListKind::Tools),
             prompts: asked.prompts && changes(ListKind::Prompts),
             resources: asked.resources && changes(ListKind::Resources),
-            uris: if subscribe { asked.uris } else { Default::default() },
+            uris: if subscribe { asked.uris } else { BTreeSet::new() },
             tasks: asked.tasks,
         }
     }
@@ -140,7 +141,7 @@ impl HostSession {
         let mut params = Object::new();
         params.set("_meta", tag(&open.id));
         params.set("notifications", agreed.write());
-        let frame = frame("notifications/subscriptions/acknowledged", params);
+        let frame = frame("notifications/subscriptions/acknowledged", &params);
         let post = open.to.post;
         open.agreed = Some(agreed);
         self.outputs.push_back(HostOutput::Send { frame, post, status: OK });
@@ -166,7 +167,7 @@ impl HostSession {
         let mut meta = Object::read_or_empty(params.get("_meta"));
         meta.set(SUBSCRIPTION_ID, raw_id(&open.id));
         params.set("_meta", meta.write());
-        let frame = frame(method, params);
+        let frame = frame(method, &params);
         self.outputs.push_back(HostOutput::Send { frame, post: open.to.post, status: OK });
     }
 
@@ -182,7 +183,7 @@ impl HostSession {
         params.set("_meta", tag(&open.id));
         params.set("requestId", raw_id(&open.id));
         params.set("reason", RawJson::write(reason));
-        let frame = frame("notifications/cancelled", params);
+        let frame = frame("notifications/cancelled", &params);
         self.outputs.push_back(HostOutput::Send { frame, post: open.to.post, status: OK });
         let mut result = Object::new();
         result.set("_meta", tag(&open.id));
@@ -237,7 +238,7 @@ fn tag(id: &Id) -> RawJson {
     meta.write()
 }
 
-fn frame(method: &'static str, params: Object) -> bytes::Bytes {
+fn frame(method: &'static str, params: &Object) -> bytes::Bytes {
     let params = Some(params.write());
     Notification { method: Method::known(method), params }.to_frame()
 }
