@@ -32,8 +32,8 @@ use super::task::{Task, TaskArgs};
 use super::upstreams::{Answers, Reason, UpstreamsHandle};
 use crate::protocol::model::answers;
 use crate::protocol::model::questions::Reply;
+use crate::protocol::model::tasks;
 use crate::protocol::model::tasks::Detail;
-use crate::protocol::model::{tasks, tool_result};
 use crate::protocol::session::{Limit, Outcome};
 use crate::protocol::task_fsm::{Machine, Status};
 use crate::transport::clock;
@@ -173,6 +173,9 @@ impl TasksHandle {
             }
             table.insert(entry.facts.id.clone(), Arc::clone(&entry));
         }
+        if let Some(id) = handover.upstream() {
+            entry.note_upstream(&id);
+        }
         self.shared.write(&entry, None).await;
         let limit = settings.daemon.ask;
         let args = TaskArgs { entry: Arc::clone(&entry), work, shared: Arc::clone(&self.shared) };
@@ -266,6 +269,13 @@ impl TasksHandle {
         whole
     }
 
+    /// Lets go of those that the next daemon can go on with, before their servers' connections end. To be
+    /// called when no call is admitted any more.
+    pub async fn suspend(&self, limit: Duration) {
+        // Where it takes too long, they end with their connections, and their outcome is unknown.
+        let _ = self.shared.actor.ask(limit, |reply| TasksMsg::Suspend { reply }).await;
+    }
+
     /// Resolves when every record is on disk, or `limit` has passed.
     pub async fn flush(&self, limit: Duration) {
         let mut writing = self.shared.writing.subscribe();
@@ -349,6 +359,7 @@ impl Shared {
         let (shared, entry) = (Arc::clone(self), Arc::clone(entry));
         task::spawn(async move {
             shared.write(&entry, None).await;
+            entry.was_kept();
             shared.writing.send_modify(|open| *open -= 1);
         });
     }
@@ -412,8 +423,8 @@ impl Shared {
              check before trying again",
             entry.facts.what,
         );
-        let result = tool_result::refused_result(Reason::OutcomeUnknown.as_str(), &text);
-        self.end(entry, |machine, now| machine.finished(now, Ok(result)));
+        let error = answers::refused(Reason::OutcomeUnknown.as_str(), text);
+        self.end(entry, |machine, now| machine.finished(now, Err(error)));
     }
 }
 
@@ -423,6 +434,8 @@ pub(crate) enum TasksMsg {
     Begin { args: TaskArgs, reply: RpcReplyPort<Option<ActorRef<TaskMsg>>> },
     /// The timer: a task has been kept for as long as it is to be.
     ExpiryDue,
+    /// Root: the daemon stops.
+    Suspend { reply: RpcReplyPort<()> },
 }
 
 impl fmt::Debug for TasksMsg {
@@ -430,6 +443,7 @@ impl fmt::Debug for TasksMsg {
         f.write_str(match self {
             Self::Begin { .. } => "Begin",
             Self::ExpiryDue => "ExpiryDue",
+            Self::Suspend { .. } => "Suspend",
         })
     }
 }
@@ -480,6 +494,11 @@ impl Actor for Tasks {
             TasksMsg::ExpiryDue => {
                 state.expiry.fired();
                 state.expire();
+            }
+            TasksMsg::Suspend { reply } => {
+                state.suspend();
+                // Nobody waits any more: no fault.
+                let _ = reply.send(());
             }
         }
         state.arm();
@@ -540,6 +559,19 @@ impl TasksState {
                 let _ = actor.cast(TaskMsg::Go);
             }
             None => self.shared.lost(&entry, "the mcpx daemon, or a part of it, was restarted"),
+        }
+    }
+
+    /// Ends the actors of tasks that the next daemon can go on with; their records say that they run.
+    fn suspend(&mut self) {
+        for child in self.me.get_children() {
+            let goes_on = self.running.get(&child.get_id()).is_some_and(|entry| {
+                entry.upstream().is_some() && self.shared.upstreams.is_remote(&entry.facts.server)
+            });
+            if goes_on {
+                self.running.remove(&child.get_id());
+                child.stop(None);
+            }
         }
     }
 
