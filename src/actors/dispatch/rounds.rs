@@ -63,10 +63,13 @@ pub(crate) async fn call(
     let confirmed = match tool {
         Some(tool) => match consent::needed(context, &want, tool)? {
             None => false,
-            Some(question) => match Box::pin(call.consent(&want, question, None)).await? {
-                Consent::Given => true,
-                Consent::Asks(result) => return Ok(Ok(result)),
-            },
+            Some(question) => {
+                let upstream = want.params.member(STATE);
+                match Box::pin(call.consent(&want, question, upstream)).await? {
+                    Consent::Given => true,
+                    Consent::Asks(result) => return Ok(Ok(result)),
+                }
+            }
         },
         None => false,
     };
