@@ -196,7 +196,7 @@ async fn h38_many_streams_and_the_end_of_one() {
         over_stdio(&mut host, id, one.clone()).await.next(ACKNOWLEDGED).await;
     }
     for (id, code, words) in
-        [("1", -32600, "in flight"), (json!("four"), -32603, "listen.max_per_host")]
+        [(json!(901), -32600, "in flight"), (json!("four"), -32603, "listen.max_per_host")]
     {
         let params = modern_params(filter(one.clone()), &json!({}));
         host.start(id.clone(), "subscriptions/listen", params).await;
@@ -407,4 +407,43 @@ async fn f47_streams_survive_the_daemon() {
     told.expect_notification(UPDATED).await;
     assert!(is_of(&told.expect_notification(TOOLS).await, &json!("l")));
     told.expect_no_response("l", 100).await;
+}
+
+/// T-15: the status of tasks, of those that the host can have; one that has got somewhere before it
+/// was listened to is told at once.
+#[tokio::test]
+async fn t15_the_status_of_tasks() {
+    let daemon = start(
+        |daemon| vec![daemon.fake("up").args("--tasks --era legacy").line("scope = \"global\"")],
+        &format!("{PASS}\ntasks.eager = \"0s\""),
+    );
+    let extension = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let mut http = http_host(&daemon, MODERN).await;
+    http.capabilities = extension.clone();
+    let mut stdio = host(&daemon, MODERN).await;
+    stdio.capabilities = extension;
+    let begun = http.call("up_task_work", json!({ "ms": 1500, "text": "s" })).await;
+    let id = begun["result"]["taskId"].clone();
+    let asked = json!({ "taskIds": [id, "unknown"] });
+    for stream in [
+        over_http(&http, 901, asked.clone()).await,
+        over_stdio(&mut stdio, 902, asked.clone()).await,
+        over_http(&http, 903, asked).await,
+    ] {
+        let mut stream = stream;
+        let agreed = stream.next(ACKNOWLEDGED).await;
+        assert_eq!(agreed["params"]["notifications"], json!({ "taskIds": [id] }));
+        let told = loop {
+            let told = stream.next("notifications/tasks").await["params"].clone();
+            assert_eq!(told["taskId"], id);
+            if told["status"] != "working" {
+                break told;
+            }
+        };
+        assert_eq!(told["status"], "completed", "{told}");
+        assert_eq!(told["result"]["content"][0]["text"], "done s", "{told}");
+    }
+    let mut late = over_http(&http, 904, json!({ "taskIds": [id] })).await;
+    late.next(ACKNOWLEDGED).await;
+    assert_eq!(late.next("notifications/tasks").await["params"]["status"], "completed");
 }
