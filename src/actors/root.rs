@@ -163,6 +163,8 @@ impl Parts {
                             the outcome is unknown";
                 self.events.emit(Event::new("daemon.stop_timeout", text));
             }
+            self.upstreams.close();
+            self.tasks.suspend(settings.daemon.ask).await;
             let left = self.upstreams.stop_all(ladder(&settings)).await;
             if left > 0 {
                 let text = format!("{left} upstream processes outlived their stop ladder");

@@ -8,10 +8,11 @@
 
 mod entry;
 mod handover;
+mod shared;
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ractor::{
@@ -23,6 +24,8 @@ use tokio::sync::watch;
 pub use self::entry::{Entry, Facts, Turn};
 use self::entry::{Record, wall_ms};
 pub use self::handover::{Handover, Work};
+pub(crate) use self::shared::Shared;
+use self::shared::TABLE;
 use super::events::{Event, EventsHandle};
 use super::support::slot::Slot;
 use super::support::timer::Timer;
@@ -32,15 +35,12 @@ use super::task::{Task, TaskArgs};
 use super::upstreams::{Answers, Reason, UpstreamsHandle};
 use crate::protocol::model::answers;
 use crate::protocol::model::questions::Reply;
-use crate::protocol::model::tasks::Detail;
-use crate::protocol::model::{tasks, tool_result};
+use crate::protocol::model::tasks::{self, Detail};
 use crate::protocol::session::{Limit, Outcome};
 use crate::protocol::task_fsm::{Machine, Status};
 use crate::transport::clock;
-use crate::transport::store::{Change, Store, StoreError};
+use crate::transport::store::Store;
 
-/// The table of the store that holds tasks, by their ids.
-const TABLE: &str = "tasks";
 /// Random bytes of an id: nobody guesses one.
 const ID_BYTES: usize = 16;
 
@@ -48,18 +48,6 @@ const ID_BYTES: usize = 16;
 #[derive(Debug, Clone)]
 pub struct TasksHandle {
     shared: Arc<Shared>,
-}
-
-/// What the supervisor and its children share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    store: Arc<dyn Store>,
-    pub(super) events: EventsHandle,
-    pub(super) upstreams: UpstreamsHandle,
-    table: Mutex<HashMap<String, Arc<Entry>>>,
-    /// Records that are being written.
-    writing: watch::Sender<usize>,
-    actor: Slot<TasksMsg>,
 }
 
 /// A call that is to be a task.
@@ -173,6 +161,9 @@ impl TasksHandle {
             }
             table.insert(entry.facts.id.clone(), Arc::clone(&entry));
         }
+        if let Some(id) = handover.upstream() {
+            entry.note_upstream(&id);
+        }
         self.shared.write(&entry, None).await;
         let limit = settings.daemon.ask;
         let args = TaskArgs { entry: Arc::clone(&entry), work, shared: Arc::clone(&self.shared) };
@@ -266,6 +257,13 @@ impl TasksHandle {
         whole
     }
 
+    /// Lets go of those that the next daemon can go on with, before their servers' connections end. To be
+    /// called when no call is admitted any more.
+    pub async fn suspend(&self, limit: Duration) {
+        // Where it takes too long, they end with their connections, and their outcome is unknown.
+        let _ = self.shared.actor.ask(limit, |reply| TasksMsg::Suspend { reply }).await;
+    }
+
     /// Resolves when every record is on disk, or `limit` has passed.
     pub async fn flush(&self, limit: Duration) {
         let mut writing = self.shared.writing.subscribe();
@@ -284,145 +282,14 @@ fn draw_id() -> Option<String> {
     }))
 }
 
-impl Shared {
-    fn table(&self) -> MutexGuard<'_, HashMap<String, Arc<Entry>>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ends a task with its outcome, which is kept before anybody is told of it; `ended` is called when
-    /// all of that is done.
-    pub(super) fn finish(
-        self: &Arc<Self>,
-        entry: &Arc<Entry>,
-        outcome: Outcome,
-        ended: impl FnOnce() + Send + 'static,
-    ) {
-        self.writing.send_modify(|open| *open += 1);
-        let (shared, entry) = (Arc::clone(self), Arc::clone(entry));
-        task::spawn(async move {
-            let kept = shared.write(&entry, Some(&outcome)).await;
-            shared.announce(&entry, |machine, now| machine.finished(now, outcome));
-            if kept {
-                // From here on it is read from the store.
-                entry.change(|machine, _| {
-                    machine.forget_outcome();
-                    false
-                });
-            }
-            shared.writing.send_modify(|open| *open -= 1);
-            ended();
-        });
-    }
-
-    /// Ends a task as `change` says, and has its end kept; whether there was anything to end.
-    pub(super) fn end(
-        self: &Arc<Self>,
-        entry: &Arc<Entry>,
-        change: impl FnOnce(&mut Machine, u64) -> bool,
-    ) -> bool {
-        let ended = self.announce(entry, change);
-        if ended {
-            self.keep(entry);
-        }
-        ended
-    }
-
-    /// Ends a task as `change` says, and tells of it; whether there was anything to end.
-    fn announce(&self, entry: &Entry, change: impl FnOnce(&mut Machine, u64) -> bool) -> bool {
-        if !entry.change(change) {
-            return false;
-        }
-        let status = entry.status();
-        let kind = match status {
-            Status::Completed => "task.completed",
-            Status::Cancelled => "task.cancelled",
-            _ => "task.failed",
-        };
-        self.tell(kind, entry, format!("{:?} is {}", entry.facts, status.as_str()));
-        self.notify(entry);
-        true
-    }
-
-    /// Has a task's record written as it stands.
-    pub(super) fn keep(self: &Arc<Self>, entry: &Arc<Entry>) {
-        self.writing.send_modify(|open| *open += 1);
-        let (shared, entry) = (Arc::clone(self), Arc::clone(entry));
-        task::spawn(async move {
-            shared.write(&entry, None).await;
-            shared.writing.send_modify(|open| *open -= 1);
-        });
-    }
-
-    /// Tells the hosts that listen to this task how it stands (Q6).
-    pub(super) fn notify(&self, entry: &Entry) {
-        let mut whole = entry.task(self.upstreams.settings().tasks.poll);
-        match entry.outcome_here() {
-            Some(Ok(result)) => whole.detail = Detail::Result(result),
-            Some(Err(error)) => whole.detail = Detail::Error(error),
-            None => {}
-        }
-        self.upstreams.subs().task_changed(&entry.facts.id, &whole.write());
-    }
-
-    pub(super) fn tell(&self, kind: &'static str, entry: &Entry, text: String) {
-        self.events.emit(Event::new(kind, text).of_server(entry.facts.server.clone()));
-    }
-
-    /// Writes a task's record, as it stands or as it ends; whether it is on disk.
-    async fn write(&self, entry: &Entry, end: Option<&Outcome>) -> bool {
-        let Some((_alone, value)) = entry.record(end).await else { return true };
-        let (store, id) = (Arc::clone(&self.store), entry.facts.id.clone());
-        let written = tokio::task::spawn_blocking(move || store.put(TABLE, &id, &value)).await;
-        self.written(written)
-    }
-
-    /// Takes tasks out of the table and out of the store.
-    async fn forget(&self, id: &str) {
-        self.table().remove(id);
-        self.erase(vec![id.to_owned()]).await;
-    }
-
-    async fn erase(&self, ids: Vec<String>) {
-        let store = Arc::clone(&self.store);
-        let erased = tokio::task::spawn_blocking(move || {
-            let changes: Vec<_> = ids.into_iter().map(|key| Change::Remove { key }).collect();
-            store.change(TABLE, &changes)
-        });
-        self.written(erased.await);
-    }
-
-    fn written(&self, done: Result<Result<(), StoreError>, tokio::task::JoinError>) -> bool {
-        let why = match done {
-            Ok(Ok(())) => return true,
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => error.to_string(),
-        };
-        let text = format!(
-            "a task's record could not be written ({why}); the task goes on, but its result may not \
-             outlive this daemon"
-        );
-        self.events.emit(Event::new("daemon.warning", text));
-        false
-    }
-
-    /// Its actor is gone and it has not ended: what ran may have taken effect.
-    fn lost(self: &Arc<Self>, entry: &Arc<Entry>, why: &str) {
-        let text = format!(
-            "outcome unknown: {why} while {} ran as a task; it may or may not have taken effect, \
-             check before trying again",
-            entry.facts.what,
-        );
-        let result = tool_result::refused_result(Reason::OutcomeUnknown.as_str(), &text);
-        self.end(entry, |machine, now| machine.finished(now, Ok(result)));
-    }
-}
-
 /// What the supervisor is told.
 pub(crate) enum TasksMsg {
     /// A request: a task begins. Answered with its actor, which waits for [`TaskMsg::Go`].
     Begin { args: TaskArgs, reply: RpcReplyPort<Option<ActorRef<TaskMsg>>> },
     /// The timer: a task has been kept for as long as it is to be.
     ExpiryDue,
+    /// Root: the daemon stops.
+    Suspend { reply: RpcReplyPort<()> },
 }
 
 impl fmt::Debug for TasksMsg {
@@ -430,6 +297,7 @@ impl fmt::Debug for TasksMsg {
         f.write_str(match self {
             Self::Begin { .. } => "Begin",
             Self::ExpiryDue => "ExpiryDue",
+            Self::Suspend { .. } => "Suspend",
         })
     }
 }
@@ -480,6 +348,11 @@ impl Actor for Tasks {
             TasksMsg::ExpiryDue => {
                 state.expiry.fired();
                 state.expire();
+            }
+            TasksMsg::Suspend { reply } => {
+                state.suspend();
+                // Nobody waits any more: no fault.
+                let _ = reply.send(());
             }
         }
         state.arm();
@@ -540,6 +413,19 @@ impl TasksState {
                 let _ = actor.cast(TaskMsg::Go);
             }
             None => self.shared.lost(&entry, "the mcpx daemon, or a part of it, was restarted"),
+        }
+    }
+
+    /// Ends the actors of tasks that the next daemon can go on with; their records say that they run.
+    fn suspend(&mut self) {
+        for child in self.me.get_children() {
+            let goes_on = self.running.get(&child.get_id()).is_some_and(|entry| {
+                entry.upstream().is_some() && self.shared.upstreams.is_remote(&entry.facts.server)
+            });
+            if goes_on {
+                self.running.remove(&child.get_id());
+                child.stop(None);
+            }
         }
     }
 

@@ -452,10 +452,15 @@ impl UpstreamsHandle {
         }
     }
 
+    /// No call is admitted any more.
+    pub fn close(&self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+    }
+
     /// Ends all instances, in parallel, and waits until no process is left or `limit` has passed;
     /// how many are left. No call is admitted any more.
     pub async fn stop_all(&self, limit: Duration) -> usize {
-        self.shared.stopping.store(true, Ordering::SeqCst);
+        self.close();
         self.shared.supervisor.cast(UpstreamsMsg::StopAll);
         let alive = self.shared.shop.alive.clone();
         let gone = async {

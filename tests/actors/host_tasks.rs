@@ -243,9 +243,9 @@ async fn t18_tasks_of_the_daemon_before() {
     let find = |entry: &Entry| after.tasks.find(&entry.facts.id, Some("mine")).unwrap();
     let outcome = after.tasks.outcome(&find(&kept)).await.unwrap().unwrap();
     assert_eq!(outcome.as_str(), result("kept").as_str());
-    assert_eq!(ended(&find(&lost)).await, Status::Completed);
-    let unknown = after.tasks.outcome(&find(&lost)).await.unwrap().unwrap();
-    assert!(unknown.as_str().contains("outcome unknown") && unknown.as_str().contains("isError"));
+    assert_eq!(ended(&find(&lost)).await, Status::Failed);
+    let unknown = after.tasks.outcome(&find(&lost)).await.unwrap().unwrap_err();
+    assert!(unknown.message.contains("outcome unknown"), "{unknown:?}");
     assert_eq!(ended(&find(&resumed)).await, Status::Completed);
     let went_on = after.tasks.outcome(&find(&resumed)).await.unwrap().unwrap();
     assert_eq!(went_on.as_str(), result("went on").as_str());

@@ -10,8 +10,8 @@ use crate::support::fake::Fake;
 use crate::support::raw_host::text_of;
 use crate::support::schema::MODERN;
 
-const CORE: [&str; 5] =
-    ["mcpx_namespaces", "mcpx_call", "mcpx_read", "mcpx_resources", "mcpx_status"];
+const CORE: [&str; 6] =
+    ["mcpx_namespaces", "mcpx_call", "mcpx_read", "mcpx_resources", "mcpx_task", "mcpx_status"];
 
 fn two(more: &str) -> Daemon {
     start(
@@ -37,7 +37,8 @@ async fn h59_h48_h49_the_core_tools() {
         assert!(tool["title"].is_string() && tool["name"].as_str().unwrap().len() <= 64);
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
         let reads = tool["annotations"]["readOnlyHint"] == true;
-        assert_eq!(reads, tool["name"] != "mcpx_call", "{tool}");
+        let acts = ["mcpx_call", "mcpx_task"].contains(&tool["name"].as_str().unwrap());
+        assert_eq!(reads, !acts, "{tool}");
     }
     assert!(find(&tools, "mcpx_call").get("annotations").is_none());
     assert_eq!(find(&tools, "mcpx_status")["annotations"]["openWorldHint"], false);

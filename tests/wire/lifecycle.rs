@@ -19,8 +19,8 @@ crate::for_revisions! { all_real;
         let daemon = one("");
         let mut host = host(&daemon, revision).await;
         let tools = host.list_tools().await;
-        let core = ["mcpx_namespaces", "mcpx_call", "mcpx_read", "mcpx_resources", "mcpx_status"];
-        assert_eq!(crate::setup::names(&tools), core);
+        let core = ["namespaces", "call", "read", "resources", "task", "status"];
+        assert_eq!(crate::setup::names(&tools), core.map(|name| format!("mcpx_{name}")));
         assert_eq!(text_of(&call(&mut host, "up", "echo", json!({ "text": "hello" })).await), "hello");
     }
 
@@ -36,7 +36,12 @@ crate::for_revisions! { all_real;
         };
         let instructions = result["instructions"].as_str().unwrap_or_default();
         assert!(instructions.contains("mcpx_namespaces") && instructions.len() < 1024);
-        assert_eq!(result["capabilities"]["tools"]["listChanged"], true);
+        let capabilities = &result["capabilities"];
+        assert_eq!(capabilities["tools"]["listChanged"], true);
+        let tasks = capabilities["tasks"]["requests"]["tools"]["call"].is_object();
+        assert_eq!(tasks, revision == "2025-11-25", "{capabilities}");
+        let extension = &capabilities["extensions"]["io.modelcontextprotocol/tasks"];
+        assert_eq!(extension.is_object(), revision == MODERN, "{capabilities}");
         let info = if revision == MODERN {
             &result["_meta"]["io.modelcontextprotocol/serverInfo"]
         } else {

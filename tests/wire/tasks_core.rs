@@ -181,3 +181,28 @@ async fn t01_there_is_a_limit() {
     let again = host.request("tools/call", arguments).await;
     assert!(again["result"]["task"].is_object(), "{again}");
 }
+
+/// What a task asks comes to its host as a request of the task while it waits for the result, and
+/// nowhere else (2025-11-25 tasks page, "Input Required Status").
+#[tokio::test]
+async fn t06_a_task_asks_while_its_result_is_waited_for() {
+    let daemon = one("");
+    let mut host = daemon.shim(&[]);
+    host.capabilities = json!({ "elicitation": {} });
+    crate::setup::open(&mut host, CORE).await;
+    let task = begin(&mut host, "up_ask_form", json!({})).await;
+    let mut tries = 0;
+    while ask(&mut host, "tasks/get", &task).await["result"]["status"] != "input_required" {
+        tries += 1;
+        assert!(tries < 500, "it never asks");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let id = host.take_id();
+    host.start(id, "tasks/result", json!({ "taskId": task["taskId"] })).await;
+    let question = host.expect_request("elicitation/create").await;
+    assert_eq!(question["params"]["_meta"][RELATED]["taskId"], task["taskId"], "{question}");
+    host.answer(&question, json!({ "action": "decline" })).await;
+    let result = host.expect_response(id).await;
+    assert!(text_of(&result).contains("decline"), "{result}");
+    assert_eq!(ask(&mut host, "tasks/get", &task).await["result"]["status"], "completed");
+}

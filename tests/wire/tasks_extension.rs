@@ -172,3 +172,30 @@ async fn t12_the_header_names_the_task() {
     let done = until(&mut over_stdio, &json!(id), "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "slept");
 }
+
+/// T-05, T-06: a question within the window is put inline, a later one waits in the task; answers go by
+/// key, unknown keys are ignored, and what is answered vanishes.
+#[tokio::test]
+async fn t05_t06_questions_before_and_after() {
+    let daemon = one("");
+    let mut host = with_tasks(&daemon).await;
+    host.capabilities["elicitation"] = json!({ "form": {} });
+    let inline = host.call("up_task_work", json!({ "ms": 0, "ask": true, "text": "i" })).await;
+    assert_eq!(inline["result"]["resultType"], "input_required", "{inline}");
+    let later = host.call("up_task_work", json!({ "ms": 700, "ask": true, "text": "l" })).await;
+    assert_eq!(later["result"]["resultType"], "task", "{later}");
+    let id = later["result"]["taskId"].clone();
+    let asks = until(&mut host, &id, "input_required").await;
+    let (key, question) = asks["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    assert_eq!(question["method"], "elicitation/create", "{asks}");
+    let (key, declined) = (key.clone(), json!({ "action": "decline" }));
+    let unknown = json!({ "taskId": id, "inputResponses": { "other": declined } });
+    host.request("tasks/update", unknown).await;
+    until(&mut host, &id, "input_required").await;
+    let answers = json!({ "taskId": id, "inputResponses": { key.as_str(): declined } });
+    assert!(host.request("tasks/update", answers).await["result"].is_object());
+    let after = ask(&mut host, "tasks/get", &id).await;
+    assert!(after["result"]["inputRequests"].get(&key).is_none(), "{after}");
+    let done = until(&mut host, &id, "completed").await;
+    assert!(done["result"]["content"][0]["text"].as_str().unwrap().contains("decline"), "{done}");
+}

@@ -175,6 +175,7 @@ async fn h43_the_order_is_stable() {
         "mcpx_call",
         "mcpx_read",
         "mcpx_resources",
+        "mcpx_task",
         "mcpx_status",
         "alpha_env",
         "alpha_slow",

@@ -51,6 +51,8 @@ pub(super) enum Plan {
     AtOnce {
         /// How long its host wants it kept.
         ttl: Option<Duration>,
+        /// Its server is likely to make one, too.
+        upstream: bool,
     },
     /// A task when this has passed, or when its server makes one.
     After(Option<Duration>),
@@ -73,7 +75,7 @@ impl Plan {
             return None;
         }
         let asked = match self {
-            Self::AtOnce { ttl } => *ttl,
+            Self::AtOnce { ttl, .. } => *ttl,
             _ => None,
         };
         let ttl = asked.unwrap_or(settings.tasks.ttl).min(settings.tasks.max_ttl);
@@ -96,7 +98,10 @@ pub(super) fn plan(
     match request.tasks.form {
         TaskForm::Core => match asked_ttl(&request.params) {
             Some(_) if tool.support == Support::Forbidden => Err(forbidden(tool.name)),
-            Some(ttl) => Ok(Plan::AtOnce { ttl }),
+            Some(ttl) => {
+                let upstream = matches!(tool.support, Support::Optional | Support::Required);
+                Ok(Plan::AtOnce { ttl, upstream })
+            }
             None => Ok(handle(request, tool, settings)),
         },
         // T-03: nothing has run.
@@ -148,7 +153,7 @@ fn forbidden(tool: &str) -> RpcError {
 /// The task that a call is to become, if it becomes one.
 pub(super) fn begin(request: &Request, plan: &Plan, tool: &str, server: &str) -> Begin {
     let ttl = match plan {
-        Plan::AtOnce { ttl } => *ttl,
+        Plan::AtOnce { ttl, .. } => *ttl,
         _ => None,
     };
     Begin {
@@ -191,7 +196,16 @@ pub(super) async fn run(
         }
     }
     let waited = matches!(plan, Plan::Handle(_));
+    let patience = match plan {
+        Plan::AtOnce { upstream: true, .. } => context.settings().tasks.eager,
+        _ => Duration::ZERO,
+    };
     match context.tasks.begin(begin, &handover, work).await {
+        Ok(entry) if patience > Duration::ZERO => {
+            // So that its server's task is known to the next daemon; a handle is not held up by it.
+            let _ = tokio::time::timeout(patience, entry.is_noted()).await;
+            Ok(entry.task(context.settings().tasks.poll).handle())
+        }
         Ok(entry) if waited => Ok(as_handle(&entry.facts.what, &entry.facts.id)),
         Ok(entry) => Ok(entry.task(context.settings().tasks.poll).handle()),
         // Whoever is prepared to wait does so.

@@ -562,7 +562,8 @@ fn rest(asked: Option<u64>, growing: &mut Duration, settings: &Settings) -> Dura
 
 impl Drop for UpstreamTask {
     fn drop(&mut self) {
-        if !self.ended {
+        // A daemon that stops leaves the task: the next one may go on with it.
+        if !self.ended && !self.shared.is_stopping() {
             self.cancel();
         }
     }

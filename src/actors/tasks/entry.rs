@@ -67,6 +67,8 @@ pub struct Entry {
     state: watch::Sender<Machine>,
     /// Its server's own task, by which a later daemon may ask after it.
     upstream: OnceLock<String>,
+    /// Its record says that, too.
+    noted: watch::Sender<bool>,
     pub(super) actor: Slot<TaskMsg>,
     /// Who may put its questions to a host.
     turns: watch::Sender<u64>,
@@ -95,6 +97,7 @@ impl Entry {
             expires: now.checked_add(left).unwrap_or(now),
             state: watch::Sender::new(machine),
             upstream: OnceLock::new(),
+            noted: watch::Sender::new(false),
             actor: Slot::default(),
             turns: watch::Sender::new(0),
             writing: tokio::sync::Mutex::default(),
@@ -119,6 +122,23 @@ impl Entry {
     /// Its server works on this task; whether that is news.
     pub(crate) fn note_upstream(&self, id: &str) -> bool {
         self.upstream.set(id.to_owned()).is_ok()
+    }
+
+    /// Its record has been written as it stood.
+    pub(super) fn was_kept(&self) {
+        if self.upstream().is_some() {
+            self.noted.send_replace(true);
+        }
+    }
+
+    /// Resolves when its record says which task its server works on, or it has ended.
+    pub async fn is_noted(&self) {
+        let (mut noted, mut state) = (self.noted.subscribe(), self.watch());
+        // Both senders are ours.
+        tokio::select! {
+            _ = noted.wait_for(|noted| *noted) => {}
+            _ = state.wait_for(|machine| machine.status().is_terminal()) => {}
+        }
     }
 
     /// How many questions wait.

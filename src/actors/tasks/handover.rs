@@ -83,6 +83,11 @@ impl Handover {
         }
     }
 
+    /// The id of the task that the server works on, if it has said so before the call became one.
+    pub(super) fn upstream(&self) -> Option<String> {
+        self.0.said.lock().unwrap_or_else(PoisonError::into_inner).id.clone()
+    }
+
     /// The id of the task, once there is one.
     pub fn id(&self) -> Option<&str> {
         self.0.task.get().map(|(id, _)| id.as_str())
