@@ -387,7 +387,9 @@ impl UpstreamTask {
     fn sees(&mut self, task: Task) {
         self.rhythm.failing = None;
         let changed = task.status != self.seen.status || task.message != self.seen.message;
-        if changed || task.ttl_ms != self.seen.ttl_ms {
+        // An end is told with its outcome.
+        let ends = matches!(task.status, Status::Completed | Status::Failed);
+        if !ends && (changed || task.ttl_ms != self.seen.ttl_ms) {
             self.tell(&task);
             self.rhythm.rest = self.shared.settings().tasks.poll_min;
         }
