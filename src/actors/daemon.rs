@@ -26,6 +26,7 @@ use super::instance::connect::Children;
 use super::instance::keeper::Alive;
 use super::instance::spec::Surroundings;
 use super::listens::ListensHandle;
+use super::parked::ParkedHandle;
 use super::root::{self, End, Parts, RootHandle};
 use super::settings::{SettingsArgs, SettingsHandle};
 use super::subs::Subs;
@@ -146,7 +147,7 @@ fn ladder(settings: &Settings) -> StopLadder {
 }
 
 /// All handles; nothing runs yet but the look into the login environment.
-fn build(
+pub(super) fn build(
     args: &DaemonArgs,
     store: &Arc<dyn Store>,
     ledger: Ledger,
@@ -197,6 +198,7 @@ fn build(
     let (door, listens) = (DoorHandle::default(), ListensHandle::default());
     let broker = BrokerHandle::new(Arc::clone(store), events.clone(), settings.watch());
     upstreams.use_broker(broker.clone());
+    let parked = ParkedHandle::new(settings.watch(), &state.join("keys"), &events);
     let parts = Parts {
         settings,
         events,
@@ -204,6 +206,7 @@ fn build(
         catalog,
         upstreams,
         broker,
+        parked,
         listens,
         tasks,
         hosts,

@@ -24,7 +24,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
-use self::line::Questions;
+use self::line::{HostLine, Questions};
 use self::link::LinkWire;
 use self::listen::ListenGuard;
 use self::over_http::Session;
@@ -44,7 +44,7 @@ use crate::protocol::jsonrpc::Id;
 use crate::protocol::model::questions::{Question, Reply};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{
-    HostConfig, HostEvent, HostNote, HostOutput, HostSession, PostId,
+    HostConfig, HostEvent, HostNote, HostOutput, HostSession, NO_REQUEST, PostId,
 };
 use crate::protocol::session::upstream::ListKind;
 use crate::protocol::session::{CallKey, HostRequest, Outcome, Peer, TaskForm};
@@ -118,6 +118,8 @@ pub(crate) enum HostMsg {
     Heard { key: CallKey, note: CallNote, credit: OwnedSemaphorePermit },
     /// A line: a question to the host during one of its requests.
     Ask { key: CallKey, ask: Id, question: Question, reply: oneshot::Sender<Reply> },
+    /// An instance that serves this host alone: the line for a question about none of its requests.
+    GetLine { reply: RpcReplyPort<HostLine> },
     /// A line: nobody waits for this question's reply any more, if it is open still.
     Unask { ask: Id },
     /// Hosts: the lists that hosts see are others.
@@ -257,6 +259,10 @@ impl Actor for Host {
                 drop(credit);
             }
             HostMsg::Ask { key, ask, question, reply } => state.ask(key, ask, &question, reply),
+            HostMsg::GetLine { reply } => {
+                // Nobody waits any more: no fault.
+                let _ = reply.send(state.line(NO_REQUEST));
+            }
             HostMsg::Unask { ask } => state.unask(&ask),
             HostMsg::ViewChanged { view } => state.view_changed(view),
             HostMsg::Note { note, credit } => state.note(now, note, credit),

@@ -8,7 +8,7 @@ pub mod door;
 mod gate;
 mod token;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -65,6 +65,8 @@ pub(crate) enum HostsMsg {
     Attach { attached: Box<Attached> },
     /// The endpoint: a host over HTTP begins.
     Open { opening: Box<Opening> },
+    /// A session that was asked to give way: it cannot.
+    Stays { actor: ActorId },
     /// Its watching task: what hosts see may have changed.
     Look,
     /// Root: the daemon stops. Answered when the last host has left.
@@ -103,6 +105,11 @@ impl HostsHandle {
     /// Begins a session over HTTP with its first POST, which has its answer in any case.
     pub(crate) fn open(&self, opening: Opening) {
         self.actor.cast(HostsMsg::Open { opening: Box::new(opening) });
+    }
+
+    /// A session that was asked to give way has something open.
+    pub(crate) fn stays(&self, actor: ActorId) {
+        self.actor.cast(HostsMsg::Stays { actor });
     }
 
     /// The session over HTTP that has this id.
@@ -150,6 +157,10 @@ pub(crate) struct HostsState {
     last_id: u64,
     draining: Option<RpcReplyPort<()>>,
     refused: [bool; 2],
+    /// Hosts over HTTP for whom another may make room; no more than there are connections.
+    waiting: VecDeque<Opening>,
+    /// The session that is asked to.
+    asked: Option<ActorId>,
     _watch: TaskGuard,
 }
 
@@ -194,6 +205,11 @@ impl Actor for Hosts {
         match message {
             HostsMsg::Attach { attached } => state.attach(*attached),
             HostsMsg::Open { opening } => state.open(*opening),
+            HostsMsg::Stays { actor } => {
+                if state.asked == Some(actor) {
+                    state.has_answered();
+                }
+            }
             HostsMsg::Look => state.look(),
             HostsMsg::Drain { reply } => state.drain(reply),
             HostsMsg::GetStatus { reply } => state.report(reply),
@@ -249,6 +265,8 @@ impl HostsState {
             last_id: 0,
             draining: None,
             refused: [false; 2],
+            waiting: VecDeque::new(),
+            asked: None,
             _watch: watching,
         }
     }
@@ -262,9 +280,43 @@ impl HostsState {
         }
     }
 
-    /// H-10: what is refused is answered, and has no session.
+    /// Many hosts over HTTP leave without a word: where there is no room, the session that was used
+    /// least makes some, unless something of it is open.
     fn open(&mut self, opening: Opening) {
         let most = self.context.settings().sessions.most;
+        if self.draining.is_none() && !self.has_room(true, most) && self.ask_for_room() {
+            self.waiting.push_back(opening);
+        } else {
+            self.admit(opening, most);
+        }
+    }
+
+    /// Whether a session is being asked to give way.
+    fn ask_for_room(&mut self) -> bool {
+        if self.asked.is_none() {
+            let least = self.handle.sessions.least_used();
+            let asked = least.filter(|least| least.cast(HostMsg::GiveWay).is_ok());
+            self.asked = asked.map(|least| least.get_id());
+        }
+        self.asked.is_some()
+    }
+
+    /// The session that was asked has given way, or stays.
+    fn has_answered(&mut self) {
+        self.asked = None;
+        let most = self.context.settings().sessions.most;
+        if let Some(first) = self.waiting.pop_front() {
+            self.admit(first, most);
+        }
+        if !self.waiting.is_empty() && !self.ask_for_room() {
+            for opening in std::mem::take(&mut self.waiting) {
+                self.admit(opening, most);
+            }
+        }
+    }
+
+    /// H-10: what is refused is answered, and has no session.
+    fn admit(&mut self, opening: Opening, most: usize) {
         let Opening { id, post } = opening;
         if self.admits(true, most, "http.max_sessions") {
             let sessions = self.handle.sessions.clone();
@@ -272,10 +324,6 @@ impl HostsState {
                 let _ = host.cast(HostMsg::Post { post: Box::new(post) });
             }
             return;
-        }
-        // Many hosts leave without a word: whoever tries again may find room.
-        if let Some(least) = self.handle.sessions.least_used() {
-            let _ = least.cast(HostMsg::GiveWay);
         }
         let id = id_of(&post.incoming);
         let refusal = Refusal::too_many_sessions(post.said.or_headerless(), id, most);
@@ -314,8 +362,7 @@ impl HostsState {
     /// Whether one more is admitted. A refusal is said once until one is: whoever floods us must not
     /// flood the log.
     fn admits(&mut self, over_http: bool, most: usize, setting: &str) -> bool {
-        let open = self.hosts.values().filter(|host| host.over_http == over_http).count();
-        let admitted = self.draining.is_none() && open < most;
+        let admitted = self.draining.is_none() && self.has_room(over_http, most);
         let [first, second] = &mut self.refused;
         let refused = if over_http { second } else { first };
         if !admitted && !*refused && self.draining.is_none() {
@@ -326,6 +373,10 @@ impl HostsState {
         }
         *refused = !admitted;
         admitted
+    }
+
+    fn has_room(&self, over_http: bool, most: usize) -> bool {
+        self.hosts.values().filter(|host| host.over_http == over_http).count() < most
     }
 
     fn look(&mut self) {
@@ -373,6 +424,10 @@ impl HostsState {
             let _ = host.actor.cast(HostMsg::Drain);
         }
         self.draining = Some(reply);
+        let most = self.context.settings().sessions.most;
+        for opening in std::mem::take(&mut self.waiting) {
+            self.admit(opening, most);
+        }
         self.done_draining();
     }
 
@@ -392,6 +447,9 @@ impl HostsState {
             Some(why) => Event::new("host.failed", format!("a host connection failed: {why}")),
         };
         self.context.events.emit(event.of_host(format!("#{}", id.0)));
+        if self.asked == Some(actor) {
+            self.has_answered();
+        }
         self.done_draining();
     }
 

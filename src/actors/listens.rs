@@ -56,7 +56,9 @@ impl ListensHandle {
         args: ListenArgs,
     ) -> Result<ActorRef<ListenMsg>, RpcError> {
         let ending = || RpcError::new(Code::InternalError, "mcpx is about to end; try again");
-        let runs = |actor: &ActorRef<ListensMsg>| actor.get_status() == ActorStatus::Running;
+        let runs = |actor: &ActorRef<ListensMsg>| {
+            !matches!(actor.get_status(), ActorStatus::Stopping | ActorStatus::Stopped)
+        };
         let parent = self.actor.get().filter(runs).ok_or_else(ending)?;
         let args = (args, place);
         let spawned =
@@ -179,3 +181,6 @@ impl ListensState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Root
-//! ├─ EraCache, Catalog, SettingsKeeper, Broker permanent; a crash restarts that one
+//! ├─ EraCache, Catalog, SettingsKeeper, Broker, Parked permanent; a crash restarts that one
 //! ├─ Tasks ── Task per call that nobody waits for (temporary)
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)
 //! ├─ Listens ── Listen per stream of a host   temporary, never restarted
@@ -38,6 +38,8 @@ pub mod dispatch;
 pub mod endpoint;
 
 pub mod upstreams;
+
+pub mod parked;
 
 pub mod pool;
 

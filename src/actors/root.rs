@@ -15,12 +15,13 @@ use tokio::task::JoinHandle;
 use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::control::Identity;
-use super::dispatch::Context;
+use super::dispatch::{Context, Resumer};
 use super::era_cache::EraCacheHandle;
 use super::events::{Event, EventsHandle};
 use super::hosts::HostsHandle;
 use super::hosts::door::DoorHandle;
 use super::listens::ListensHandle;
+use super::parked::ParkedHandle;
 use super::settings::SettingsHandle;
 use super::support::ask::AskError;
 use super::support::restart::Intensity;
@@ -108,6 +109,8 @@ pub struct Parts {
     pub upstreams: UpstreamsHandle,
     /// Questions that no host can be asked.
     pub broker: BrokerHandle,
+    /// Calls that wait for a host's next request.
+    pub parked: ParkedHandle,
     /// Listen streams towards hosts.
     pub listens: ListensHandle,
     /// Calls that nobody waits for.
@@ -131,6 +134,7 @@ impl Parts {
             events: self.events.clone(),
             settings: self.settings.clone(),
             broker: self.broker.clone(),
+            parked: self.parked.clone(),
             identity: Arc::clone(&self.identity),
             listens: self.listens.clone(),
             tasks: self.tasks.clone(),
@@ -194,19 +198,21 @@ enum Child {
     Upstreams,
     Tasks,
     Settings,
+    Parked,
     Listens,
     Broker,
     Hosts,
 }
 
 impl Child {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::EraCache,
         Self::Catalog,
         Self::Upstreams,
         Self::Tasks,
         Self::Settings,
         Self::Broker,
+        Self::Parked,
         Self::Listens,
         Self::Hosts,
     ];
@@ -290,8 +296,9 @@ impl RootState {
             Child::EraCache => parts.eras.start(me).await?,
             Child::Catalog => parts.catalog.start(me).await?,
             Child::Upstreams => parts.upstreams.start(me).await?,
-            Child::Tasks => parts.tasks.start(me).await?,
+            Child::Tasks => parts.tasks.start(me, Arc::new(Resumer(parts.context()))).await?,
             Child::Settings => parts.settings.start(me).await?,
+            Child::Parked => parts.parked.start(me).await?,
             Child::Listens => parts.listens.start(me, parts.events.clone()).await?,
             Child::Broker => parts.broker.start(me).await?,
             Child::Hosts => parts.hosts.start(me, parts.context()).await?,

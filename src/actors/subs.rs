@@ -13,7 +13,7 @@
 mod table;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -100,6 +100,11 @@ impl Subs {
     /// asked by requests: `sampling` and `roots` (U-36). Empty where there is no such host.
     pub fn declared(&self, def: &ServerDef, scope: &ScopeKey) -> Object {
         self.lock().declared(def, scope)
+    }
+
+    /// The host that is served in this scope, where it is the only one with a connection.
+    pub(crate) fn only_host(&self, def: &ServerDef, scope: &ScopeKey) -> Option<ActorRef<HostMsg>> {
+        self.lock().only_host(def, scope)
     }
 
     /// The roots of a host are others: the instances that serve it are told.

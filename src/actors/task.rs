@@ -33,7 +33,7 @@ pub(crate) enum TaskMsg {
     /// The work: it has its answer, or wants none any more.
     Withdrawn { ticket: u64 },
     /// The work: what its server says of a task of its own.
-    Says { message: Option<String> },
+    Says { id: Option<String>, message: Option<String> },
     /// The work: its outcome.
     Ended { outcome: Outcome },
     /// A host: answers, by the keys of their questions. Answered when they are taken.
@@ -99,10 +99,9 @@ impl Actor for Task {
             TaskMsg::Go => state.go(),
             TaskMsg::Asked { ticket, question, reply } => state.asked(ticket, question, reply),
             TaskMsg::Withdrawn { ticket } => state.withdrawn(ticket),
-            TaskMsg::Says { message } => state.says(message),
+            TaskMsg::Says { id, message } => state.says(id.as_deref(), message),
             TaskMsg::Ended { outcome } => {
-                state.shared.end(&state.entry, |machine, now| machine.finished(now, outcome));
-                me.stop(None);
+                state.shared.finish(&state.entry, outcome, move || me.stop(None));
             }
             TaskMsg::Answer { replies, reply } => {
                 state.answer(replies);
@@ -188,7 +187,10 @@ impl TaskState {
         }
     }
 
-    fn says(&self, message: Option<String>) {
+    fn says(&self, id: Option<&str>, message: Option<String>) {
+        if id.is_some_and(|id| self.entry.note_upstream(id)) {
+            self.shared.keep(&self.entry);
+        }
         if self.entry.change(|machine, now| machine.says(now, message)) {
             self.shared.notify(&self.entry);
         }

@@ -29,7 +29,7 @@ use super::support::timer::Timer;
 use super::support::{stop, task};
 pub(crate) use super::task::TaskMsg;
 use super::task::{Task, TaskArgs};
-use super::upstreams::{Reason, UpstreamsHandle};
+use super::upstreams::{Answers, Reason, UpstreamsHandle};
 use crate::protocol::model::answers;
 use crate::protocol::model::questions::Reply;
 use crate::protocol::model::tasks::Detail;
@@ -67,14 +67,25 @@ pub(crate) struct Shared {
 pub struct Begin {
     /// The session that alone may have it; none where the id is all it takes.
     pub owner: Option<String>,
-    /// What runs, as in "tool `t` of server `s`".
-    pub what: String,
+    /// The tool, by its server's name for it.
+    pub tool: String,
     /// The server, by its configuration key.
     pub server: String,
     /// The host that began it, by its label.
     pub host: String,
     /// How long its host wants it kept.
     pub ttl: Option<Duration>,
+    /// The project folder of its caller.
+    pub project: Option<String>,
+    /// Its caller speaks a revision of the legacy era.
+    pub legacy: bool,
+}
+
+/// Goes on with tasks of the daemon before.
+pub trait Resume: Send + Sync + 'static {
+    /// The work of a task whose server knows it as `upstream`; `None` where it cannot be asked after
+    /// any more. What it asks goes to `handover`.
+    fn work(&self, facts: &Facts, upstream: &str, handover: &Handover) -> Option<Work>;
 }
 
 /// Why a call did not become a task.
@@ -117,9 +128,15 @@ impl TasksHandle {
         Self { shared: Arc::new(Shared { store, events, upstreams, table, writing, actor }) }
     }
 
-    /// Starts an incarnation of the supervisor as a child of `parent`.
-    pub async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
-        let (actor, _) = Tasks::spawn_linked(None, Tasks, self.clone(), parent).await?;
+    /// Starts an incarnation of the supervisor as a child of `parent`. What still ran in the daemon
+    /// before is gone on with as `resume` says.
+    pub async fn start(
+        &self,
+        parent: ActorCell,
+        resume: Arc<dyn Resume>,
+    ) -> Result<ActorCell, SpawnErr> {
+        let args = (self.clone(), resume);
+        let (actor, _) = Tasks::spawn_linked(None, Tasks, args, parent).await?;
         Ok(actor.get_cell())
     }
 
@@ -138,11 +155,14 @@ impl TasksHandle {
         let facts = Facts {
             id,
             owner: begin.owner,
-            what: begin.what,
+            what: format!("tool `{}` of server `{}`", begin.tool, begin.server),
+            tool: begin.tool,
             server: begin.server,
             host: begin.host,
             created_ms: wall_ms(),
             ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
+            project: begin.project,
+            legacy: begin.legacy,
         };
         let entry = Arc::new(Entry::new(facts, Machine::new(wall_ms())));
         {
@@ -153,7 +173,7 @@ impl TasksHandle {
             }
             table.insert(entry.facts.id.clone(), Arc::clone(&entry));
         }
-        self.shared.write(&entry).await;
+        self.shared.write(&entry, None).await;
         let limit = settings.daemon.ask;
         let args = TaskArgs { entry: Arc::clone(&entry), work, shared: Arc::clone(&self.shared) };
         let started = self.shared.actor.ask(limit, |reply| TasksMsg::Begin { args, reply }).await;
@@ -161,7 +181,7 @@ impl TasksHandle {
             self.shared.forget(&entry.facts.id).await;
             return Err((NotBegun::Unable, None));
         };
-        handover.became(&entry, actor.clone());
+        handover.became(&entry.facts.id, actor.clone());
         // Not before: what it asks from here on is the task's.
         let _ = actor.cast(TaskMsg::Go);
         let text = format!("{:?} began for host {}", entry.facts, entry.facts.host);
@@ -269,12 +289,46 @@ impl Shared {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a task as `change` says, and keeps its end; whether there was anything to end.
+    /// Ends a task with its outcome, which is kept before anybody is told of it; `ended` is called when
+    /// all of that is done.
+    pub(super) fn finish(
+        self: &Arc<Self>,
+        entry: &Arc<Entry>,
+        outcome: Outcome,
+        ended: impl FnOnce() + Send + 'static,
+    ) {
+        self.writing.send_modify(|open| *open += 1);
+        let (shared, entry) = (Arc::clone(self), Arc::clone(entry));
+        task::spawn(async move {
+            let kept = shared.write(&entry, Some(&outcome)).await;
+            shared.announce(&entry, |machine, now| machine.finished(now, outcome));
+            if kept {
+                // From here on it is read from the store.
+                entry.change(|machine, _| {
+                    machine.forget_outcome();
+                    false
+                });
+            }
+            shared.writing.send_modify(|open| *open -= 1);
+            ended();
+        });
+    }
+
+    /// Ends a task as `change` says, and has its end kept; whether there was anything to end.
     pub(super) fn end(
         self: &Arc<Self>,
         entry: &Arc<Entry>,
         change: impl FnOnce(&mut Machine, u64) -> bool,
     ) -> bool {
+        let ended = self.announce(entry, change);
+        if ended {
+            self.keep(entry);
+        }
+        ended
+    }
+
+    /// Ends a task as `change` says, and tells of it; whether there was anything to end.
+    fn announce(&self, entry: &Entry, change: impl FnOnce(&mut Machine, u64) -> bool) -> bool {
         if !entry.change(change) {
             return false;
         }
@@ -286,19 +340,17 @@ impl Shared {
         };
         self.tell(kind, entry, format!("{:?} is {}", entry.facts, status.as_str()));
         self.notify(entry);
+        true
+    }
+
+    /// Has a task's record written as it stands.
+    pub(super) fn keep(self: &Arc<Self>, entry: &Arc<Entry>) {
         self.writing.send_modify(|open| *open += 1);
         let (shared, entry) = (Arc::clone(self), Arc::clone(entry));
         task::spawn(async move {
-            if shared.write(&entry).await {
-                // From here on it is read from the store.
-                entry.change(|machine, _| {
-                    machine.forget_outcome();
-                    false
-                });
-            }
+            shared.write(&entry, None).await;
             shared.writing.send_modify(|open| *open -= 1);
         });
-        true
     }
 
     /// Tells the hosts that listen to this task how it stands (Q6).
@@ -316,9 +368,9 @@ impl Shared {
         self.events.emit(Event::new(kind, text).of_server(entry.facts.server.clone()));
     }
 
-    /// Writes a task's record; whether it is on disk.
-    async fn write(&self, entry: &Entry) -> bool {
-        let (_alone, value) = entry.record().await;
+    /// Writes a task's record, as it stands or as it ends; whether it is on disk.
+    async fn write(&self, entry: &Entry, end: Option<&Outcome>) -> bool {
+        let Some((_alone, value)) = entry.record(end).await else { return true };
         let (store, id) = (Arc::clone(&self.store), entry.facts.id.clone());
         let written = tokio::task::spawn_blocking(move || store.put(TABLE, &id, &value)).await;
         self.written(written)
@@ -361,12 +413,7 @@ impl Shared {
             entry.facts.what,
         );
         let result = tool_result::refused_result(Reason::OutcomeUnknown.as_str(), &text);
-        self.end(entry, |machine, now| {
-            machine.finished(now, Ok(result)) && {
-                machine.says(now, None);
-                true
-            }
-        });
+        self.end(entry, |machine, now| machine.finished(now, Ok(result)));
     }
 }
 
@@ -400,21 +447,21 @@ struct TasksState {
 impl Actor for Tasks {
     type Msg = TasksMsg;
     type State = TasksState;
-    type Arguments = TasksHandle;
+    type Arguments = (TasksHandle, Arc<dyn Resume>);
 
     async fn pre_start(
         &self,
         me: ActorRef<TasksMsg>,
-        handle: TasksHandle,
+        (handle, resume): (TasksHandle, Arc<dyn Resume>),
     ) -> Result<TasksState, ActorProcessingErr> {
         let shared = handle.shared;
         shared.actor.set(me.clone());
-        // Those of the daemon before, and those of an incarnation that failed.
-        let left: Vec<_> = shared.table().values().cloned().collect();
-        for entry in left.iter().filter(|entry| !entry.status().is_terminal()) {
-            shared.lost(entry, "the mcpx daemon, or a part of it, was restarted");
-        }
         let mut state = TasksState { me, shared, running: HashMap::new(), expiry: Timer::new() };
+        // Those of the daemon before, and those of an incarnation that failed.
+        let left: Vec<_> = state.shared.table().values().cloned().collect();
+        for entry in left.into_iter().filter(|entry| !entry.status().is_terminal()) {
+            state.resume(entry, &*resume).await;
+        }
         state.arm();
         Ok(state)
     }
@@ -473,6 +520,27 @@ impl TasksState {
         entry.actor.set(actor.clone());
         self.running.insert(actor.get_id(), entry);
         Some(actor)
+    }
+
+    /// Goes on with a task that nobody runs, if its server can still be asked after it.
+    async fn resume(&mut self, entry: Arc<Entry>, resume: &dyn Resume) {
+        let handover = Handover::new(Answers::Nobody, None);
+        let upstream = entry.upstream().map(str::to_owned);
+        let work = upstream.and_then(|id| resume.work(&entry.facts, &id, &handover));
+        let begun = match work {
+            Some(work) => {
+                let (shared, entry) = (Arc::clone(&self.shared), Arc::clone(&entry));
+                self.begin(TaskArgs { entry, work, shared }).await
+            }
+            None => None,
+        };
+        match begun {
+            Some(actor) => {
+                handover.became(&entry.facts.id, actor.clone());
+                let _ = actor.cast(TaskMsg::Go);
+            }
+            None => self.shared.lost(&entry, "the mcpx daemon, or a part of it, was restarted"),
+        }
     }
 
     /// A task's actor has ended: as a rule, because the task has.

@@ -26,6 +26,7 @@ use super::catalog::Listing;
 use super::instance::Shop;
 use super::pool::directory::{Directory, ScopeKey, Server};
 use super::pool::ongoing::{Called, Ongoing};
+use super::pool::rounds::Rounds;
 pub use super::pool::status::{InstanceStatus, PoolStatus, ProtocolStatus};
 use super::pool::upstream_task::UpstreamTask;
 use super::pool::{InstanceLog, PoolMsg, caller};
@@ -61,7 +62,7 @@ pub struct Caller {
 }
 
 /// One call on an upstream, in newest shape.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CallWant {
     /// The server, by its configuration key.
     pub server: Arc<str>,
@@ -215,7 +216,19 @@ impl UpstreamsHandle {
     /// instance, at most `call.resend_limit` times; one that was written is not, unless `repeatable`
     /// (then once, U-56).
     pub async fn call(&self, want: CallWant) -> Result<Called, Refused> {
+        let mut want = want;
+        self.call_with(&mut want).await
+    }
+
+    /// The same for a call that may have to be made again: `want` is kept for that.
+    pub(crate) async fn call_with(&self, want: &mut CallWant) -> Result<Called, Refused> {
         caller::call(&self.shared, want).await
+    }
+
+    /// What goes on when `want` was answered with this `input_required` result; an error says what is
+    /// wrong with that.
+    pub(crate) fn rounds(&self, want: CallWant, result: &RawJson) -> Result<Ongoing, String> {
+        Ok(Ongoing::Rounds(Box::new(Rounds::new(&self.shared, want, result)?)))
     }
 
     /// The same for a caller who can be asked nothing.
@@ -240,6 +253,11 @@ impl UpstreamsHandle {
     /// The settings in force.
     pub(crate) fn settings(&self) -> Arc<Settings> {
         self.shared.settings()
+    }
+
+    /// Whether this server is reached by an address, and so outlives the daemon.
+    pub(crate) fn is_remote(&self, server: &str) -> bool {
+        self.shared.directory.get(server).is_some_and(|server| server.def.is_remote())
     }
 
     /// Goes on with a task that `server` made for `caller` in an earlier life of mcpx; where it does not

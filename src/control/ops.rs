@@ -1,6 +1,7 @@
 //! The table of ops. A row is written once; command, route, description and MCP tool follow (D-10).
 
 mod questions;
+mod tasks;
 
 /// An op, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -199,8 +200,6 @@ const fn text(name: &'static str, place: Place, required: bool, doc: &'static st
 const SERVER: Param = text("server", Place::Path, true, "The server's key or namespace.");
 const SOME_SERVER: Param =
     text("server", Place::Query, false, "Only this server, by key or namespace.");
-
-const TASK: Param = text("task", Place::Path, true, "The task's id, or enough of its beginning.");
 
 const fn follow(doc: &'static str) -> Param {
     Param { name: "follow", kind: ParamKind::Switch, place: Place::Query, required: false, doc }
@@ -418,50 +417,14 @@ pub const OPS: &[Op] = &[
         needs: Needs::Start,
         answer: "AskAnswer",
     },
+    tasks::LIST,
+    tasks::GET,
+    tasks::CANCEL,
     questions::LIST,
     questions::SHOW,
     questions::ANSWER,
     questions::DECLINE,
     questions::CANCEL,
-    Op {
-        name: OpName::Tasks,
-        id: "tasks",
-        command: Some(&["tasks", "list"]),
-        verb: Verb::Get,
-        route: "/v1/tasks",
-        params: &[],
-        effect: READ,
-        title: "List tasks",
-        summary: "Lists the calls that run as tasks, and those that have ended and are still kept.",
-        needs: Needs::Running,
-        answer: "TasksAnswer",
-    },
-    Op {
-        name: OpName::Task,
-        id: "task_get",
-        command: Some(&["tasks", "get"]),
-        verb: Verb::Get,
-        route: "/v1/tasks/{task}",
-        params: &[TASK],
-        effect: READ,
-        title: "Show a task",
-        summary: "Shows how a task stands: what it asks, its result, or what it failed with.",
-        needs: Needs::Running,
-        answer: "TaskAnswer",
-    },
-    Op {
-        name: OpName::TaskCancel,
-        id: "task_cancel",
-        command: Some(&["tasks", "cancel"]),
-        verb: Verb::Post,
-        route: "/v1/tasks/{task}/cancel",
-        params: &[TASK],
-        effect: END,
-        title: "Cancel a task",
-        summary: "Gives a task up and cancels the call behind it; one that has ended stays as it is.",
-        needs: Needs::Running,
-        answer: "TaskCancelled",
-    },
     Op {
         name: OpName::Logs,
         id: "logs",

@@ -94,7 +94,7 @@ impl Machine {
         }
     }
 
-    /// One that an earlier daemon kept.
+    /// One that an earlier daemon kept. What it asked then will be asked anew.
     pub fn kept(
         status: Status,
         message: Option<String>,
@@ -102,6 +102,7 @@ impl Machine {
         outcome: Option<&Outcome>,
     ) -> Self {
         let wrong = says_error(outcome);
+        let status = if status.is_terminal() { status } else { Status::Working };
         Self { status, message, wrong, ..Self::new(updated_ms) }
     }
 

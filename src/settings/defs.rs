@@ -218,6 +218,27 @@ pub const DEFS: &[Def] = &[
         "Whether a call of a tool that may destroy something is confirmed first: of every tool that is \
          neither marked read-only nor marked as not destructive.",
     ),
+    live(
+        "elicit.max_rounds",
+        count(1, 65_536),
+        "How often a server may ask in the course of one call; then the call is given up.",
+    ),
+    live(
+        "elicit.max_parked",
+        count(1, 65_536),
+        "Calls of 2026-07-28 hosts that may wait at once for the request that brings the answers.",
+    ),
+    live(
+        "elicit.state_ttl",
+        time(MS, WEEK),
+        "How long such a call waits, and how long its `requestState` is good; then it is cancelled.",
+    ),
+    live(
+        "elicit.gather",
+        time(NOW, HOUR),
+        "How long further questions of a server are waited for before a 2026-07-28 host is told of the \
+         first, so that it gets those that belong together at once.",
+    ),
     // Tasks.
     live(
         "tasks.eager",

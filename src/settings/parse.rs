@@ -325,8 +325,7 @@ protocol = \"modren\"
                 "c.toml:2:1: unknown key `call.idle_timout`; did you mean `call.idle_timeout`?",
                 "c.toml:3:17: `call.total_timeout`: a time needs its unit, for example \"300s\"",
                 "c.toml:4:16: `call.resend_limit`: 4000 is not a whole number from 0 to 100",
-                "c.toml:6:2: unknown key `polcy`; accepted: expose, call, tasks, upstream, tls, proxy, pool, \
-                 plumbing, process, host, listen, http, transport, shim, link, control, events, daemon, cli, servers",
+                "c.toml:6:2: unknown key `polcy`; did you mean `policy`?",
                 "c.toml:10:9: `pool.queue`: expected a whole number from 0 to 65536, found text",
                 "c.toml:11:16: `pool.idle_timeout`: \"10 minutes\" is not a time; write it like \
                  500ms, 10m or 1h30m",

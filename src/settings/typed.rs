@@ -108,6 +108,14 @@ pub struct ElicitSettings {
     pub keep_lost: Duration,
     /// `elicit.confirm_destructive`: whether calls that may destroy are confirmed (E-10).
     pub confirm_destructive: bool,
+    /// `elicit.max_rounds`: how often a call may be asked.
+    pub max_rounds: usize,
+    /// `elicit.max_parked`: calls that wait for a host's next request.
+    pub max_parked: usize,
+    /// `elicit.state_ttl`: how long they wait.
+    pub state_ttl: Duration,
+    /// `elicit.gather`: how long further questions are waited for.
+    pub gather: Duration,
 }
 
 /// Hosts over HTTP: the listener.
@@ -492,6 +500,10 @@ impl Values<'_> {
             max_open: self.count("elicit.max_open"),
             keep_lost: self.time("elicit.keep_lost"),
             confirm_destructive: self.switch("elicit.confirm_destructive"),
+            max_rounds: self.count("elicit.max_rounds"),
+            max_parked: self.count("elicit.max_parked"),
+            state_ttl: self.time("elicit.state_ttl"),
+            gather: self.time("elicit.gather"),
         }
     }
 

@@ -50,10 +50,13 @@ async fn f38_resources_that_change() {
     eventually!(SOON, has("new:1"));
     let mut watch = stage.catalog.watch();
     watch.mark_unchanged();
+    let readings = || fake.transcript().with_method("resources/list").len();
+    let before = readings();
     stage.call("list", "set_offers", json!({ "notify": 20 })).await.unwrap();
-    let readings = fake.transcript().with_method("resources/list").len();
-    assert!(readings < 30, "{readings} readings");
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    eventually!(SOON, readings() > before);
+    // Behind the readings that the notices brought about: they are through when this is.
+    stage.upstreams.list_again(&nobody(), "list", ListKind::Resources).await.unwrap();
+    assert!(readings() < 30, "{} readings", readings());
     assert!(!watch.has_changed().unwrap(), "told of nothing");
     stage.end().await;
 }

@@ -25,6 +25,9 @@ http.linger = "20s"
 http.max_connections = 8
 "#;
 
+/// The pause between two bytes of somebody who takes his time.
+const TRICKLE: Duration = Duration::from_millis(100);
+
 /// Slower than this a call of the other host was held up by somebody.
 const UNDISTURBED: Duration = Duration::from_secs(3);
 
@@ -52,7 +55,6 @@ async fn stage(more: &str) -> Stage {
             assert!(!setup::failed(&answer), "{answer}");
             assert!(before.elapsed() < UNDISTURBED, "held up for {:?}", before.elapsed());
             called.fetch_add(1, Ordering::Relaxed);
-            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
     let host = setup::http_stranger(&daemon).await;
@@ -135,7 +137,8 @@ async fn heads_and_bodies_that_trickle_in() {
         let mut answer = String::new();
         let trickled = async {
             loop {
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                // A byte now and then, until there is an answer.
+                let _ = tokio::time::timeout(TRICKLE, stream.readable()).await;
                 if stream.write_all(b"x").await.is_err() {
                     break;
                 }
@@ -191,10 +194,13 @@ async fn readers_that_do_not_read() {
         stream.write_all(body.as_bytes()).await.unwrap();
         stuck.push(stream);
     }
+    let pid = stage.daemon.pid().unwrap().to_string();
+    let open = sockets(&pid);
     for stream in &mut stuck {
         tokio::time::timeout(SOON, stream.readable()).await.unwrap().unwrap();
     }
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // They are given up before anybody reads on.
+    eventually!(SOON, sockets(&pid) + stuck.len() <= open);
     for mut stream in stuck {
         let mut bytes = Vec::new();
         let ended = tokio::time::timeout(SOON, stream.read_to_end(&mut bytes)).await.unwrap();
@@ -229,7 +235,7 @@ async fn peers_that_are_gone_without_a_word() {
         command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         command
     };
-    let before = sockets(&pid).await;
+    let before = settled(&pid).await;
     let script = format!(
         "exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'GET /v1/events?follow=true HTTP/1.1\\r\\n\
          Host: localhost\\r\\nAuthorization: Bearer t\\r\\n\\r\\n' >&3; exec cat <&3"
@@ -239,25 +245,26 @@ async fn peers_that_are_gone_without_a_word() {
     let mut head = [0; 15];
     tokio::time::timeout(SOON, told.read_exact(&mut head)).await.unwrap().unwrap();
     assert_eq!(&head, b"HTTP/1.1 200 OK");
-    assert_eq!(sockets(&pid).await, before + 1);
+    eventually!(SOON, sockets(&pid) == before + 1);
     assert!(inside("ip link set lo down".to_owned()).status().await.unwrap().success());
-    eventually!(SOON, sockets(&pid).await == before);
+    eventually!(SOON, sockets(&pid) == before);
     assert!(peer.try_wait().unwrap().is_none(), "the peer itself has noticed nothing");
 }
 
-/// How many sockets a process holds, once that number has settled.
-async fn sockets(pid: &str) -> usize {
-    let count = || {
-        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
-        let targets = files.filter_map(|file| std::fs::read_link(file.path()).ok());
-        targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
-    };
-    let mut before = count();
-    loop {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        match count() {
-            now if now == before => return now,
-            now => before = now,
-        }
-    }
+/// How many sockets a process holds.
+fn sockets(pid: &str) -> usize {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    let targets = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+    targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+}
+
+/// The same, once several looks in a row have found as many.
+async fn settled(pid: &str) -> usize {
+    let (mut last, mut same) = (sockets(pid), 0);
+    eventually!(SOON, {
+        let now = sockets(pid);
+        same = if now == std::mem::replace(&mut last, now) { same + 1 } else { 0 };
+        same == 10
+    });
+    last
 }

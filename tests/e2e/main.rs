@@ -9,6 +9,7 @@ mod setup;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod attribution;
 mod commands;
 mod configuration;
 mod daemon;
@@ -20,6 +21,7 @@ mod follow;
 mod gap;
 mod http_door;
 mod http_limits;
+mod killed;
 mod offers;
 mod orphans;
 mod parity;
@@ -29,6 +31,7 @@ mod scopes;
 mod settings;
 mod shim;
 mod streams;
+mod tasks;
 
 use std::time::Duration;
 

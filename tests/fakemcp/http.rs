@@ -251,7 +251,10 @@ impl Server {
             session
         };
         if method == "server/discover" {
-            session.fake.out.rename(&format!("modern-{}", message["id"]));
+            // A client that discovers begins anew, with ids of its own.
+            let mut count = self.count.lock().unwrap();
+            *count += 1;
+            session.fake.out.rename(&format!("modern-{count}"));
         }
         let Some(id) = message.get("id").filter(|_| !method.is_empty()) else {
             session.fake.read_line(&request.body);

@@ -65,14 +65,15 @@ impl Upstream {
             let (serving, process) = fake.serve();
             (fake, server) = (serving, Some(process));
         }
-        let more = format!("{}\nhost.progress_interval = \"0s\"", setup::PASS);
+        let more =
+            format!("{}\nhost.progress_interval = \"0s\"\ntasks.eager = \"50ms\"", setup::PASS);
         daemon.write_config(std::slice::from_ref(&fake), &setup::quick(&more));
         daemon.launch();
         Self { peer, daemon, fake, count: AtomicU32::new(0), _server: server }
     }
 
-    /// A new session of the upstream, opened when the next host asks for something.
-    pub async fn fresh(&self) {
+    /// A new session of the upstream.
+    async fn fresh(&self) {
         self.daemon.cli(&["restart", "up"]).await.expect_code(0);
     }
 
@@ -156,6 +157,8 @@ impl Cell {
             stdio.answer_with(answer);
             Talk::Stdio(Box::new(stdio))
         };
+        // Now that there is a host: a session with a handshake is told once what can be asked (U-36).
+        upstream.fresh().await;
         let upstream = Arc::clone(upstream);
         Self { host, upstream, talk, stream, listening: None }
     }

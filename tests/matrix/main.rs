@@ -12,6 +12,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(clippy::disallowed_methods, reason = "the ban-list is for the product")]
 #![allow(clippy::print_stdout, reason = "the table is the point")]
+#![allow(unreachable_pub, reason = "a binary has no outside")]
 
 #[path = "../support/setup.rs"]
 mod setup;
@@ -59,7 +60,6 @@ async fn upstream_cell(up: Peer) -> Vec<Found> {
     let upstream = Arc::new(Upstream::start(up));
     let mut found = Vec::new();
     for host in hosts {
-        upstream.fresh().await;
         let mut cell = None;
         for feature in FEATURES.iter().filter(|feature| wanted(host, up, feature.name)) {
             let expect = (feature.expect)(host, up);
@@ -134,7 +134,9 @@ async fn x01_any_revision_to_any_revision() {
 fn reasons_are_all_in_use() {
     let mut seen = std::collections::BTreeSet::new();
     for feature in &FEATURES {
-        for (host, up) in peers().into_iter().flat_map(|host| peers().map_up(host)) {
+        let pairs =
+            peers().into_iter().flat_map(|host| peers().into_iter().map(move |up| (host, up)));
+        for (host, up) in pairs {
             let expect = (feature.expect)(host, up);
             let other =
                 (feature.expect)(Peer { http: !host.http, ..host }, Peer { http: !up.http, ..up });
@@ -147,15 +149,4 @@ fn reasons_are_all_in_use() {
     let all: std::collections::BTreeSet<_> =
         rules::REASONS.iter().map(|(reason, _)| *reason).collect();
     assert_eq!(seen, all);
-}
-
-/// Pairs of one host with every upstream.
-trait MapUp {
-    fn map_up(self, host: Peer) -> Vec<(Peer, Peer)>;
-}
-
-impl MapUp for Vec<Peer> {
-    fn map_up(self, host: Peer) -> Vec<(Peer, Peer)> {
-        self.into_iter().map(|up| (host, up)).collect()
-    }
 }

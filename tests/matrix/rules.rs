@@ -37,7 +37,7 @@ pub const REASONS: [(Reason, &str); 11] = [
     ),
     (
         Reason::NoStructuredHost,
-        "The host's revision has no structured content; it gets the text, without the member.",
+        "The host's revision has no structured content; it gets it as one more text.",
     ),
     (
         Reason::NoFormUp,
@@ -115,9 +115,16 @@ pub fn sampling_tools(host: Peer, up: Peer) -> Expect {
     since("2025-11-25", host, up, Reason::NoToolsHost, Reason::NoToolsUp)
 }
 
-/// Tasks.
+/// Tasks. A host of 2025-11-25 asks for a task, and mcpx makes one whatever the upstream has; at
+/// 2026-07-28 the server decides, and a call that an upstream answers at once needs none.
 pub fn tasks(host: Peer, up: Peer) -> Expect {
-    since("2025-11-25", host, up, Reason::NoTasksHost, Reason::NoTasksUp)
+    if host.revision == "2025-11-25" || host.modern() && up.revision >= "2025-11-25" {
+        Expect::Works
+    } else if up.revision < "2025-11-25" {
+        Expect::Not(Reason::NoTasksUp)
+    } else {
+        Expect::Not(Reason::NoTasksHost)
+    }
 }
 
 /// `ping`.

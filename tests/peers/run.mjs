@@ -6,7 +6,8 @@ import { parseArgs } from 'node:util';
 import { Cell } from './cell.mjs';
 import { expectation, throughCore } from './expect.mjs';
 import { CHAINS, HTTP_HOSTS, Http, missing, upstreams as httpUpstreams } from './http.mjs';
-import { opencode } from './opencode/checks.mjs';
+import { opencode, opencodeQuestions } from './opencode/checks.mjs';
+import * as asking from './questions.mjs';
 
 const here = import.meta.dirname;
 const built = process.env.PEERS_DIR;
@@ -75,11 +76,20 @@ function fixture(era) {
 
 const http = new Http({ scratch, mcpx }, { python, rust, catalog, modules, hosts: HOSTS });
 
+/** The mode `questions` has hosts and servers of its own. */
+const ASKED = asking.hosts({ python });
+const ASKING = asking.servers({ python });
+
+/** Modes whose runs are not the matrix of hosts and upstreams over stdio. */
+const OWN = ['chains', 'questions'];
+
 const picked = (list, all) => (list === undefined ? Object.keys(all) : list.split(','));
 
 /** Every run to make: { mode, host, upstream, why } where `why` says that it cannot be made. */
 function plan() {
-  const all = options.direct ? ['direct', 'http-direct'] : ['passthrough', 'core', 'http', 'chains'];
+  const all = options.direct
+    ? ['direct', 'http-direct']
+    : ['passthrough', 'core', 'http', 'chains', 'questions'];
   const modes = options.modes?.split(',') ?? all;
   const runs = [];
   for (const mode of modes.filter(one => one.startsWith('http'))) {
@@ -91,12 +101,20 @@ function plan() {
       }
     }
   }
+  if (modes.includes('questions')) {
+    const picks = (list, all) => picked(list, all).filter(name => name in all);
+    for (const host of picks(options.hosts, ASKED)) {
+      for (const upstream of picks(options.upstreams, ASKING)) {
+        for (const way of ['stdio', 'http']) runs.push({ mode: `questions ${way}`, host, upstream, way });
+      }
+    }
+  }
   if (modes.includes('chains')) {
     for (const chain of options.chains?.split(',') ?? CHAINS) {
       runs.push({ mode: 'chains', chain, why: missing(chain) });
     }
   }
-  for (const mode of modes.filter(one => !one.startsWith('http') && one !== 'chains')) {
+  for (const mode of modes.filter(one => !one.startsWith('http') && !OWN.includes(one))) {
     for (const host of picked(options.hosts, HOSTS)) {
       for (const upstream of picked(options.upstreams, UPSTREAMS)) {
         if (mode === 'core' && !options.upstreams && !CORE_UPSTREAMS.includes(upstream)) continue;
@@ -133,12 +151,20 @@ function tell(title, { lines, log }) {
   return `${failed.length} FAIL`;
 }
 
-async function matrixRun({ mode, host, upstream, chain, why }) {
+async function matrixRun({ mode, host, upstream, chain, way, why }) {
   const title = chain ?? `${mode} ${host} × ${upstream}`;
   if (why) {
     totals.skipped += 1;
     console.log(`skipped ${title}: ${why}`);
     return table.set(title, 'skip');
+  }
+  if (way) {
+    try {
+      const outcome = await asking.questions({ scratch, mcpx }, ASKED[host], ASKING[upstream], way);
+      return table.set(title, tell(title, outcome));
+    } catch (error) {
+      return table.set(title, tell(title, { lines: [`FAIL start: ${error.message}`], log: '' }));
+    }
   }
   if (chain || mode.startsWith('http')) {
     const expect = expectation('sdk', catalog);
@@ -174,6 +200,17 @@ async function opencodeRun(mode) {
   table.set(`${mode} opencode × everything`, tell(`${mode} opencode`, outcome));
 }
 
+/** opencode at a server that asks, of either era. */
+async function opencodeAsked(server) {
+  const cell = new Cell({ scratch, mcpx, mode: 'passthrough', upstream: ASKING[server] });
+  const daemon = await cell.daemon();
+  const outcome = await opencodeQuestions({ cell, mode: 'passthrough', modules });
+  outcome.lines.push(...(await cell.end()));
+  daemon.kill('SIGKILL');
+  const title = `questions stdio opencode × ${server}`;
+  table.set(title, tell(title, outcome));
+}
+
 function printTable(modes) {
   if (modes.includes('chains')) {
     console.log();
@@ -183,18 +220,21 @@ function printTable(modes) {
   }
   const columns = [...new Set([...Object.keys(UPSTREAMS), ...HTTP_UPSTREAMS])];
   const rows = [...Object.keys(HOSTS), 'opencode'];
-  for (const mode of modes) {
+  const ways = modes.flatMap(mode =>
+    mode === 'questions' ? ['questions stdio', 'questions http'] : [mode],
+  );
+  for (const mode of ways) {
     const shown = rows.filter(row =>
       columns.some(column => table.has(`${mode} ${row} × ${column}`)),
     );
     if (shown.length === 0) continue;
     const used = columns.filter(column => shown.some(row => table.has(`${mode} ${row} × ${column}`)));
-    console.log(`\n${mode.padEnd(15)}${used.map(column => column.padEnd(16)).join('')}`);
+    console.log(`\n${mode.padEnd(16)}${used.map(column => column.padEnd(16)).join('')}`);
     for (const row of shown) {
       const cells = used.map(column =>
         (table.get(`${mode} ${row} × ${column}`) ?? '-').padEnd(16),
       );
-      console.log(`${row.padEnd(15)}${cells.join('')}`);
+      console.log(`${row.padEnd(16)}${cells.join('')}`);
     }
   }
 }
@@ -205,7 +245,7 @@ async function main() {
        [--hosts ${Object.keys(HOSTS).join()},opencode]
        [--upstreams ${Object.keys(UPSTREAMS).join()}; over HTTP ${HTTP_UPSTREAMS.join()}]
        [--chains '${CHAINS.join()}']
-modes: direct passthrough core http http-direct chains`);
+modes: direct passthrough core http http-direct chains questions`);
     return 0;
   }
   if (!options.direct && !fs.existsSync(mcpx)) {
@@ -221,13 +261,11 @@ modes: direct passthrough core http http-direct chains`);
   };
   await Promise.all(Array.from({ length: Number(options.jobs) }, worker));
   if (!options.hosts || options.hosts.split(',').includes('opencode')) {
-    const own = modes.filter(mode => mode !== 'chains' && !mode.startsWith('http'));
+    const own = modes.filter(mode => !OWN.includes(mode) && !mode.startsWith('http'));
     for (const mode of own) await opencodeRun(mode);
+    if (modes.includes('questions')) for (const one of ['ts1', 'ts2']) await opencodeAsked(one);
   }
   printTable(modes);
-  console.log(
-    'Questions from upstream to host (elicitation, sampling, roots) come with a later issue.',
-  );
   console.log(`\n${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
   return totals.failed === 0 && totals.passed > 0 ? 0 : 1;
 }

@@ -69,7 +69,7 @@ impl Fake {
     pub fn serve(mut self) -> (Self, FakeServer) {
         let mut command = Command::new(&self.exe);
         command.args(["--http", "127.0.0.1:0"]).args(&self.args);
-        command.env(MARK_KEY, &self.mark);
+        // Without the mark: it is no process of the daemon's, and may outlive it.
         command.env("FAKEMCP_LOG", self.log_path()).env("FAKEMCP_LEDGER", self.ledger_path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();

@@ -1,16 +1,20 @@
-//! Questions of a modern server to a modern host, passed through untouched (2026-07-28,
+//! What servers are told that they may ask, and questions of a modern server to a modern host, passed through untouched (2026-07-28,
 //! basic/patterns/mrtr): what the host declared goes up with its call (U-35), the questions and the
 //! state come down whole, and the answers go up as they are in a request of its own.
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::http::{answer, error, front, refusal};
 use crate::setup;
 use crate::support::daemon::Daemon;
-use crate::support::raw_host::text_of;
+use crate::support::raw_host::{RawHost, text_of};
 use crate::support::raw_http::HttpHost;
 use crate::support::schema::MODERN;
 use crate::support::scripted_http::{Reply, Request, ScriptedHttp, answers};
+
+const SOON: Duration = Duration::from_secs(5);
 
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
@@ -240,4 +244,81 @@ async fn questions_that_cannot_be_answered_are_refused() {
     let silent = setup::http_host(&daemon, MODERN).await;
     let said = text_of(&silent.call("up_echo", json!({})).await);
     assert!(said.contains("`elicitation/create`") && said.contains("not declared"), "{said}");
+}
+
+/// A host of 2025-11-25 that declares this, ready to ask.
+async fn able(daemon: &Daemon, capabilities: Value) -> RawHost {
+    let mut host = daemon.shim(&[]);
+    host.capabilities = capabilities;
+    host.initialize("2025-11-25").await;
+    host
+}
+
+/// U-34, U-36: a legacy server is told at its handshake that it may elicit, whoever the host, and what
+/// its host can be asked beside; that the roots of its host changed it hears where that was said.
+#[tokio::test]
+async fn u36_a_legacy_server_is_told_what_its_host_can_be_asked() {
+    let fake = |daemon: &Daemon| {
+        daemon.fake("up").args("--era legacy --tools echo").line("scope = \"session\"")
+    };
+    let daemon = setup::start(|daemon| vec![fake(daemon)], setup::PASS);
+    let full = json!({ "sampling": { "tools": {} }, "roots": { "listChanged": true } });
+    let mut first = able(&daemon, full).await;
+    first.call("up_echo", json!({ "text": "a" })).await;
+    let mut second = able(&daemon, json!({ "roots": {}, "experimental": {} })).await;
+    second.call("up_echo", json!({ "text": "b" })).await;
+    let up = daemon.fake("up");
+    let declared: Vec<Value> = up.transcript().with_method("initialize");
+    let declared: Vec<&Value> = declared.iter().map(|it| &it["params"]["capabilities"]).collect();
+    let elicitation = json!({ "form": {}, "url": {} });
+    assert_eq!(
+        declared,
+        [
+            &json!({ "sampling": { "tools": {} }, "roots": { "listChanged": true },
+            "elicitation": elicitation }),
+            &json!({ "roots": { "listChanged": false }, "elicitation": elicitation }),
+        ]
+    );
+    for host in [&mut first, &mut second] {
+        host.notify("notifications/roots/list_changed", Value::Null).await;
+        host.request("ping", json!({})).await;
+    }
+    let heard = || up.transcript().with_method("notifications/roots/list_changed").len();
+    crate::eventually!(SOON, heard() == 1);
+    second.call("up_echo", json!({ "text": "c" })).await;
+    assert_eq!(heard(), 1);
+    up.transcript().check_frames();
+}
+
+/// E-12: a server that asks for roots right after its handshake, before anything is called, is answered
+/// by the host that it serves.
+#[tokio::test]
+async fn e12_roots_without_a_call() {
+    let mut daemon = setup::prepare();
+    let heard = daemon.path("heard");
+    let script = format!(
+        r#"while read -r line; do case "$line" in
+*'"method":"initialize"'*) echo '{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}';;
+*notifications/initialized*) echo '{{"jsonrpc":"2.0","id":"r","method":"roots/list"}}';;
+*'"id":"r"'*) printf '%s' "$line" > '{0}.new'; mv '{0}.new' '{0}';;
+*tools/list*) echo '{{"jsonrpc":"2.0","id":2,"result":{{"tools":[]}}}}';;
+esac; done"#,
+        heard.display()
+    );
+    let server = format!(
+        "[servers.rooted]\ncommand = [\"sh\", \"-c\", {}]\nprotocol = \"force-initialize\"",
+        json!(script)
+    );
+    daemon.write_config(&[], &setup::quick(&format!("{}\n\n{server}", setup::PASS)));
+    daemon.launch();
+    let mut host = able(&daemon, json!({ "roots": {} })).await;
+    let roots = json!({ "roots": [{ "uri": "file:///w" }] });
+    host.answer_with(move |_question| roots.clone());
+    host.list_tools().await;
+    crate::eventually!(SOON, {
+        host.request("ping", json!({})).await;
+        heard.exists()
+    });
+    let said: Value = serde_json::from_str(&std::fs::read_to_string(&heard).unwrap()).unwrap();
+    assert_eq!(said["result"]["roots"][0]["uri"], "file:///w", "{said}");
 }

@@ -201,6 +201,24 @@ async fn h10_a_refused_opening_has_no_session() {
     assert_eq!(status(&first).await, 404);
 }
 
+/// H-10: a session of which nothing is open makes room, so that nobody has to try twice: the one that
+/// was used least.
+#[tokio::test]
+async fn h10_a_quiet_session_makes_room() {
+    let daemon = one("http.max_sessions = 2");
+    let first = http_host(&daemon, "2025-11-25").await;
+    let second = http_host(&daemon, "2025-11-25").await;
+    assert_eq!(status(&first).await, 200);
+    let third = http_host(&daemon, "2025-11-25").await;
+    assert_eq!(status(&second).await, 404, "used before the first");
+    assert_eq!([status(&first).await, status(&third).await], [200, 200]);
+    // Some that come at once, as many as fit.
+    let (one, two) =
+        tokio::join!(http_host(&daemon, "2025-06-18"), http_host(&daemon, "2025-03-26"));
+    assert_eq!([status(&one).await, status(&two).await], [200, 200]);
+    assert_eq!([status(&first).await, status(&third).await], [404, 404]);
+}
+
 /// H-28, F11: an array and its answers are one body each, or a stream where something comes before.
 #[tokio::test]
 async fn f11_arrays_of_a_2025_03_26_host() {

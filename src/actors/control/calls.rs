@@ -125,7 +125,7 @@ pub(super) async fn call(
         task,
     };
     let what = Subject { kind: "tool", name: &tool.name, server: &server.def.key };
-    match dispatch::call_upstream(context, what, want).await {
+    match dispatch::call_upstream(context, what, Some(&tool), want).await {
         Ok(Ok(result)) => Ok(result),
         Ok(Err(error)) => {
             let text = format!("{what} answered with an error: {} ({})", error.message, error.code);

@@ -27,7 +27,7 @@ pub(super) async fn forward(context: &Context, request: Request) -> Outcome {
         repeatable: false,
         task: None,
     };
-    rounds::call(context, subject, want).await.unwrap_or_else(|told| Err(told.as_error()))
+    rounds::call(context, subject, None, want).await.unwrap_or_else(|told| Err(told.as_error()))
 }
 
 /// A notification of a host that mcpx itself has no use for. Reaches the server where it runs for this

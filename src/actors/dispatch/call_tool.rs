@@ -10,8 +10,8 @@ use super::nearest::did_you_mean;
 use super::{Context, Request, Told, arguments, tools};
 use crate::actors::catalog::{CatalogServer, Listing, Snapshot, ToolRecord};
 use crate::actors::upstreams::{Answers, Caller, Reason};
-use crate::protocol::jsonrpc::{Code, Object, RawJson};
-use crate::protocol::model::{questions, tool_result};
+use crate::protocol::jsonrpc::{Object, RawJson};
+use crate::protocol::model::{answers, questions, tool_result};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::{ListKind, TaskWant};
 
@@ -134,7 +134,7 @@ async fn run(
     let (result, failed) = match outcome {
         // Neither a success nor a failure yet, and the host's own business.
         Ok(Ok(result)) if questions::is_asking(&result) => return Ok(result),
-        Ok(Err(error)) if asks_host && error.code == Code::MissingCapability.number() => {
+        Ok(Err(error)) if asks_host && answers::is_for_host(&error) => {
             return Err(error);
         }
         Ok(Ok(result)) => {

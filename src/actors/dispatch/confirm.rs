@@ -128,6 +128,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::protocol::model::tasks::Support;
     use crate::settings::Sources;
     use crate::settings::policy::{Glob, PolicyRule};
 
@@ -137,7 +138,7 @@ mod tests {
 
     fn tool(name: &str, annotations: &str) -> ToolRecord {
         let raw = raw(&format!(r#"{{"name":"{name}","annotations":{annotations}}}"#));
-        ToolRecord { name: name.to_owned(), raw, repeatable: false }
+        ToolRecord { name: name.to_owned(), tasks: Support::of(&raw), raw, repeatable: false }
     }
 
     fn settings(confirm: bool, rules: &[(&str, Rule)]) -> Settings {

@@ -107,8 +107,15 @@ impl Listed {
 mod tests {
     use super::*;
 
+    impl Views {
+        /// Lists with these digests.
+        pub(crate) fn made_up(digests: [&str; 3]) -> Self {
+            Self(digests.map(Arc::from))
+        }
+    }
+
     fn views(digests: [&str; 3]) -> Views {
-        Views(digests.map(Arc::from))
+        Views::made_up(digests)
     }
 
     /// F38: each list is told of by itself, also across versions.

@@ -22,6 +22,7 @@ mod read_tool;
 mod repeats;
 mod resources;
 mod resources_tool;
+mod resumed;
 mod rounds;
 mod status;
 mod subscriptions;
@@ -36,6 +37,7 @@ use http::HeaderMap;
 use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::events::EventsHandle;
+use super::parked::ParkedHandle;
 use super::settings::SettingsHandle;
 use super::support::progress::ProgressSender;
 use super::upstreams::{Caller, UpstreamsHandle};
@@ -52,7 +54,8 @@ pub(crate) use outcome::Told;
 pub(crate) use prompts::get_from as get_prompt;
 pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
-pub(crate) use rounds::{Subject, call as call_upstream};
+pub(crate) use resumed::Resumer;
+pub(crate) use rounds::{Conversation, Subject, call as call_upstream};
 pub(crate) use subscriptions::subscribe;
 pub(crate) use tools::{own_names, shows_core, visible_views};
 
@@ -69,6 +72,8 @@ pub struct Context {
     pub settings: SettingsHandle,
     /// Questions that no host can be asked.
     pub broker: BrokerHandle,
+    /// Calls that wait for a host's next request.
+    pub parked: ParkedHandle,
     /// Who this daemon is and since when, for status pages.
     pub identity: Arc<super::control::Identity>,
     /// Listen streams towards hosts.

@@ -5,7 +5,7 @@ use std::fmt;
 use super::Context;
 use crate::actors::upstreams::{CallWant, Reason, Refused};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
-use crate::protocol::model::{answers, questions, tool_result};
+use crate::protocol::model::{answers, tool_result};
 use crate::protocol::session::{Answer, Outcome};
 
 /// Why there is no answer of the upstream's own, in words and as a reason.
@@ -38,31 +38,23 @@ impl Told {
 /// Asks an upstream something that it may not answer with questions; `what` names it in texts.
 pub(crate) async fn ask(context: &Context, what: &str, want: CallWant) -> Result<Outcome, Told> {
     let answered = context.upstreams.call_unattended(want).await;
-    answer_outcome(&what, false, None, answered)
+    answer_outcome(&what, false, answered)
 }
 
 /// Sorts an upstream's answer into its own words (a result or an error) and ours.
 ///
 /// `what` names the call in texts, as in "tool search of server github"; `is_tool` says whether it is
-/// one of a tool. `declared` is the caller's: with one a question is a result and passes whole, though
-/// not one that its host cannot answer.
+/// one of a tool. What it asks where it may not reaches nobody.
 pub(super) fn answer_outcome(
     what: &dyn fmt::Display,
     is_tool: bool,
-    declared: Option<&RawJson>,
     answered: Result<Answer, Refused>,
 ) -> Result<Outcome, Told> {
     let told = |reason, text| Err(Told { reason, text });
     match answered.map_err(Told::from)? {
         Answer::Complete(result) => Ok(Ok(result)),
         Answer::Error(error) => Ok(Err(error)),
-        Answer::InputRequired(result) => match declared {
-            None => told(Reason::Unavailable, not_carried(what)),
-            Some(declared) => match questions::undeclared(&result, declared) {
-                None => Ok(Ok(result)),
-                Some(method) => told(Reason::Unavailable, not_declared(what, &method)),
-            },
-        },
+        Answer::InputRequired(_) => told(Reason::Unavailable, may_not_ask(what)),
         Answer::Task(_) => {
             let text = format!(
                 "{what} answered with a task although none was asked for; its outcome is not known"
@@ -110,18 +102,10 @@ pub(super) fn answer_outcome(
     }
 }
 
-fn not_carried(what: &dyn fmt::Display) -> String {
+fn may_not_ask(what: &dyn fmt::Display) -> String {
     format!(
-        "{what} asks a question before it goes on, and this version of mcpx cannot carry \
-         questions yet; nothing was changed by mcpx"
-    )
-}
-
-fn not_declared(what: &dyn fmt::Display, method: &str) -> String {
-    format!(
-        "{what} asks a question before it goes on (`{method}`) that the host has not declared it \
-         can answer, so it was not passed on; declare the capability, or have the server fixed, \
-         which may not ask that"
+        "{what} was answered with a question where the protocol has none; have the server fixed, \
+         nothing was changed by mcpx"
     )
 }
 
@@ -129,34 +113,14 @@ fn not_declared(what: &dyn fmt::Display, method: &str) -> String {
 mod tests {
     use super::*;
 
-    /// U-35: a question reaches the host that declared it can answer, whole, and nobody else.
-    #[test]
-    fn questions_reach_who_can_answer_them() {
-        let text = r#"{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}},"requestState":"a\u0041"}"#;
-        let raw = |text: &str| RawJson::parse(text.to_owned().into()).unwrap();
-        let told = |declared: Option<&str>| {
-            let declared = declared.map(raw);
-            answer_outcome(
-                &"tool `t`",
-                true,
-                declared.as_ref(),
-                Ok(Answer::InputRequired(raw(text))),
-            )
-        };
-        assert_eq!(told(Some(r#"{"roots":{}}"#)).unwrap().unwrap().as_str(), text);
-        let refused = told(Some(r#"{"sampling":{}}"#)).unwrap_err();
-        assert!(refused.text.contains("(`roots/list`)"), "{}", refused.text);
-        assert!(told(None).unwrap_err().text.contains("cannot carry questions yet"));
-    }
-
     /// F23: what was written is unknown; what was not is safe to repeat.
     #[test]
     fn f23_the_two_kinds_of_lost_calls_are_told_apart() {
         let lost = |written| Answer::Lost { written, why: "exited with status 1".to_owned() };
-        let unknown = answer_outcome(&"tool `t`", true, None, Ok(lost(true))).unwrap_err();
+        let unknown = answer_outcome(&"tool `t`", true, Ok(lost(true))).unwrap_err();
         assert_eq!(unknown.reason, Reason::OutcomeUnknown);
         assert!(unknown.text.starts_with("outcome unknown: "), "{}", unknown.text);
-        let safe = answer_outcome(&"tool `t`", true, None, Ok(lost(false))).unwrap_err();
+        let safe = answer_outcome(&"tool `t`", true, Ok(lost(false))).unwrap_err();
         assert_eq!(safe.reason, Reason::Unavailable);
     }
 }

@@ -48,7 +48,7 @@ pub(crate) async fn get_from(
         task: None,
     };
     let subject = Subject { kind: "prompt", name, server };
-    Ok(rounds::call(context, subject, want).await?.map(|result| {
+    Ok(rounds::call(context, subject, None, want).await?.map(|result| {
         if questions::is_asking(&result) {
             return result;
         }

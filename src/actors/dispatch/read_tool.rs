@@ -8,23 +8,24 @@ use super::excerpt::{Part, excerpt};
 use super::resources::{Wanted, read_address};
 use super::{Context, Request};
 use crate::protocol::jsonrpc::{Object, RawJson};
-use crate::protocol::model::questions;
 use crate::protocol::model::tool_result::{text_block, text_result};
+use crate::protocol::model::{answers, questions};
+use crate::protocol::session::Outcome;
 
-pub(super) async fn answer(context: &Context, request: Request) -> RawJson {
+pub(super) async fn answer(context: &Context, request: Request) -> Outcome {
     match read(context, request).await {
         Ok(blocks) => {
             let mut result = Object::new();
             result.set("content", RawJson::array(&blocks));
-            result.write()
+            Ok(result.write())
         }
         Err(refusal) => refusal,
     }
 }
 
 /// The blocks of the answer, or a result that says why there is none, or none yet.
-async fn read(context: &Context, request: Request) -> Result<Vec<RawJson>, RawJson> {
-    let told = |text: String| text_result(&text, true);
+async fn read(context: &Context, request: Request) -> Result<Vec<RawJson>, Outcome> {
+    let told = |text: String| Ok(text_result(&text, true));
     let (address, part) = wanted(request.params.member("arguments").as_ref()).map_err(told)?;
     let mut params = Object::new();
     params.set("uri", RawJson::write(&address));
@@ -37,8 +38,9 @@ async fn read(context: &Context, request: Request) -> Result<Vec<RawJson>, RawJs
     };
     let result = match read_address(context, wanted).await {
         // A tool may ask just as a resource may.
-        Ok(Ok(result)) if questions::is_asking(&result) => return Err(result),
+        Ok(Ok(result)) if questions::is_asking(&result) => return Err(Ok(result)),
         Ok(Ok(result)) => result,
+        Ok(Err(error)) if answers::is_for_host(&error) => return Err(Err(error)),
         Ok(Err(error)) => {
             let text = format!(
                 "`{address}` cannot be read: {} ({}). mcpx_resources lists what there is.",
@@ -46,7 +48,7 @@ async fn read(context: &Context, request: Request) -> Result<Vec<RawJson>, RawJs
             );
             return Err(told(text));
         }
-        Err(refused) => return Err(refused.as_tool_result()),
+        Err(refused) => return Err(Ok(refused.as_tool_result())),
     };
     let limit = context.settings().expose.read_limit;
     let contents = result.member("contents").and_then(|list| list.elements()).unwrap_or_default();

@@ -66,7 +66,7 @@ pub(crate) async fn read_address(context: &Context, wanted: Wanted<'_>) -> Resul
         task: None,
     };
     let subject = Subject { kind: "resource", name: &target.uri, server: key };
-    Ok(match rounds::call(context, subject, want).await? {
+    Ok(match rounds::call(context, subject, None, want).await? {
         Ok(result) if questions::is_asking(&result) => Ok(result),
         Ok(result) => {
             let view = view(context);

@@ -107,7 +107,7 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
                 let arguments = member("arguments");
                 Ok(Box::pin(namespaces::answer(context, &request.caller, arguments.as_ref())).await)
             }
-            "mcpx_read" => Ok(Box::pin(read_tool::answer(context, request)).await),
+            "mcpx_read" => Box::pin(read_tool::answer(context, request)).await,
             "mcpx_resources" => {
                 let arguments = member("arguments");
                 let answer = resources_tool::answer(context, &request.caller, arguments.as_ref());
@@ -249,12 +249,12 @@ pub(super) async fn upstream_call(
         task,
     };
     let subject = Subject { kind: "tool", name: &tool.name, server: &server };
-    let outcome = rounds::call(context, subject, want).await?;
+    let outcome = rounds::call(context, subject, Some(tool), want).await?;
     Ok(outcome.map(|result| with_addresses(context, &server, result)))
 }
 
 /// A result whose links a host can read (F46).
-fn with_addresses(context: &Context, server: &str, result: RawJson) -> RawJson {
+pub(super) fn with_addresses(context: &Context, server: &str, result: RawJson) -> RawJson {
     let renamed = |uri: &str| {
         let shown = resources::view(context).address_of(server, uri);
         (shown != uri).then_some(shown)

@@ -10,6 +10,7 @@ use ractor::ActorRef;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::{HostMsg, HostState};
+use crate::actors::support::ask::ask;
 use crate::actors::upstreams::Answers;
 use crate::protocol::jsonrpc::Id;
 use crate::protocol::model::answers::refused;
@@ -104,7 +105,20 @@ pub(super) struct Questions {
     waiting: HashMap<Id, oneshot::Sender<Reply>>,
 }
 
+/// The line to a host for what is about none of its requests; `None` where it cannot be had in time.
+pub(crate) async fn line_of(host: &ActorRef<HostMsg>, limit: Duration) -> Option<HostLine> {
+    ask(host, limit, |reply| HostMsg::GetLine { reply }).await.ok()
+}
+
 impl HostState {
+    /// To the host during its request `key`, or during none.
+    pub(super) fn line(&mut self, key: CallKey) -> HostLine {
+        let elicit = &self.context.settings().elicit;
+        let asks = self.questions.asks.get_or_insert_with(|| Arc::new(Asks::new(elicit.max_open)));
+        let (host, asks) = (self.me.clone(), Arc::clone(asks));
+        HostLine { host, key, asks, limit: elicit.timeout }
+    }
+
     /// Whom the request may ask.
     pub(super) fn answers(&mut self, key: CallKey, peer: &Peer) -> Answers {
         if peer.revision.is_modern() {
@@ -113,10 +127,7 @@ impl HostState {
         let Some(declared) = self.session.can_be_asked(key).cloned() else {
             return Answers::Nobody;
         };
-        let elicit = &self.context.settings().elicit;
-        let asks = self.questions.asks.get_or_insert_with(|| Arc::new(Asks::new(elicit.max_open)));
-        let (host, asks) = (self.me.clone(), Arc::clone(asks));
-        Answers::Line { line: HostLine { host, key, asks, limit: elicit.timeout }, declared }
+        Answers::Line { line: self.line(key), declared }
     }
 
     pub(super) fn ask(

@@ -52,6 +52,7 @@ impl HostState {
             let _ = self.end_session(now, &Said::Nothing);
         } else {
             http.used(now);
+            self.context.hosts.stays(self.me.get_id());
         }
     }
 

@@ -1,4 +1,6 @@
 //! What an upstream asks that belongs to no call: it goes to the broker, and nobody else hears of it.
+//! But for roots, which servers ask for before anything is called, and which bother nobody: the one
+//! host that the instance serves says them (E-12).
 
 use std::time::Instant;
 
@@ -6,9 +8,10 @@ use super::state::InstanceState;
 use super::{InstanceArgs, InstanceMsg, Said};
 use crate::actors::broker::Held;
 use crate::actors::events::Event;
+use crate::actors::host::line::line_of;
 use crate::actors::support::task;
 use crate::protocol::jsonrpc::RawJson;
-use crate::protocol::model::questions::{Question, Reply, unanswered, with_elicitation};
+use crate::protocol::model::questions::{Kind, Question, Reply, unanswered, with_elicitation};
 
 impl InstanceState {
     /// What is declared at a handshake (U-36): elicitation, because the broker stands behind every
@@ -21,7 +24,7 @@ impl InstanceState {
 
     /// A question that belongs to no call.
     pub(super) fn asked(&mut self, number: u64, question: Question) {
-        let InstanceArgs { def, shop, .. } = &self.args;
+        let InstanceArgs { def, key, shop, settings, .. } = &self.args;
         let held = Held {
             server: def.key.clone(),
             what: format!("server `{}`", def.key),
@@ -29,13 +32,25 @@ impl InstanceState {
             question: question.clone(),
             task: None,
         };
-        let answering = shop.broker.get().map(|broker| broker.hold(held));
+        let answering = || shop.broker.get().map(|broker| broker.hold(held));
         let me = self.me.clone();
         let tell = move |reply| {
             // A dead instance has no questions.
             let _ = me.cast(InstanceMsg::Reply { number, said: Said(reply) });
         };
-        match answering {
+        let host = shop.subs.only_host(def, &key.scope);
+        if let Some(host) = host.filter(|_| question.kind() == Kind::Roots) {
+            let limit = settings.daemon.ask;
+            let task = task::spawn_guarded(async move {
+                tell(match line_of(&host, limit).await {
+                    Some(line) => line.put(&question).await,
+                    None => unanswered(&question),
+                });
+            });
+            self.unowned.insert(number, task);
+            return;
+        }
+        match answering() {
             Some(Ok(answering)) => {
                 let task = task::spawn_guarded(async move { tell(answering.await) });
                 self.unowned.insert(number, task);

@@ -27,7 +27,7 @@ use crate::settings::Settings;
 use crate::settings::typed::PoolSettings;
 
 /// See [`crate::actors::upstreams::UpstreamsHandle::call`].
-pub async fn call(shared: &Arc<Shared>, mut want: CallWant) -> Result<Called, Refused> {
+pub async fn call(shared: &Arc<Shared>, want: &mut CallWant) -> Result<Called, Refused> {
     let settings = shared.settings();
     let mut unwritten = 0;
     let mut repeated = false;
@@ -42,12 +42,12 @@ pub async fn call(shared: &Arc<Shared>, mut want: CallWant) -> Result<Called, Re
         let leased = match server.routes.find(&key).and_then(Leased::now) {
             Some(leased) => Some(leased),
             // Boxed: waiting is rare, and a call's task need not have room for it.
-            None => Box::pin(find_route(&server, &key, &want, &settings.pool)).await?,
+            None => Box::pin(find_route(&server, &key, want, &settings.pool)).await?,
         };
         let answer = match leased {
             Some(leased) => {
                 let limits = CallLimits { idle: settings.call.idle, total: settings.call.total };
-                match send(leased, &mut scope, &server, &want, limits, shared).await {
+                match send(leased, &mut scope, &server, want, limits, shared).await {
                     Called::Done(answer) => answer,
                     // A server that has asked has begun: it is not called again for this.
                     open @ Called::Open(_) => return Ok(open),
@@ -66,7 +66,7 @@ pub async fn call(shared: &Arc<Shared>, mut want: CallWant) -> Result<Called, Re
             }
             Answer::Lost { written: true, .. } if want.repeatable && !repeated => repeated = true,
             // It can serve the call only as a task, and has done nothing yet (SEP-2663).
-            Answer::Error(error) if is_for_tasks(&want, &error) => {
+            Answer::Error(error) if is_for_tasks(want, &error) => {
                 let required = |task| TaskWant { support: Support::Required, ..task };
                 want.task = want.task.map(required);
             }

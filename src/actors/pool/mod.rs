@@ -14,6 +14,7 @@ pub mod ongoing;
 mod operate;
 pub mod plan;
 mod report;
+pub mod rounds;
 mod state;
 pub mod status;
 pub mod upstream_task;

@@ -9,6 +9,7 @@ use ractor::ActorRef;
 
 use super::caller::{CallScope, InFlight};
 use super::directory::Lease;
+use super::rounds::Rounds;
 use super::upstream_task::UpstreamTask;
 use crate::actors::instance::{CallNews, InstanceMsg, NewsQueue, Said};
 use crate::actors::upstreams::Refused;
@@ -48,6 +49,8 @@ impl Called {
 pub enum Ongoing {
     /// A legacy upstream asks in the course of the call.
     Asked(AskedCall),
+    /// A modern upstream asks between two attempts.
+    Rounds(Box<Rounds>),
     /// It works on a task.
     Task(Box<UpstreamTask>),
 }
@@ -91,6 +94,7 @@ impl Ongoing {
     pub async fn next(&mut self) -> News {
         match self {
             Self::Asked(call) => call.next().await,
+            Self::Rounds(rounds) => rounds.next().await,
             Self::Task(task) => task.next().await,
         }
     }
@@ -99,6 +103,7 @@ impl Ongoing {
     pub fn reply(&mut self, key: &str, reply: Reply) {
         match self {
             Self::Asked(call) => call.reply(key, reply),
+            Self::Rounds(rounds) => rounds.reply(key, reply),
             Self::Task(task) => task.reply(key, reply),
         }
     }

@@ -336,14 +336,14 @@ impl UpstreamTask {
 
     fn request(&self, method: &'static str, params: Object, limits: CallLimits) -> Request {
         let (shared, place) = (Arc::clone(&self.shared), self.place.again());
-        let want = self.want_of(method, params);
+        let mut want = self.want_of(method, params);
         Request::Calling(Box::pin(async move {
             let leased = Leased::again(&place);
             let scope = &mut None;
             let sent = caller::send(leased, scope, &place.server, &want, limits, &shared).await;
             match sent {
                 Called::Done(Answer::Lost { written: false, .. }) if place.is_anywhere() => {
-                    caller::call(&shared, want).await
+                    caller::call(&shared, &mut want).await
                 }
                 called => Ok(called),
             }

@@ -356,6 +356,18 @@ impl Table {
         questions::declared_by_all(&all)
     }
 
+    pub(super) fn only_host(&self, def: &ServerDef, scope: &ScopeKey) -> Option<ActorRef<HostMsg>> {
+        let mut hosts = self.listeners.values().filter_map(|listener| {
+            let here = ScopeKey::of(def.scope, &listener.caller, || 0) == *scope;
+            match &listener.line {
+                Line::Host { actor, .. } if here => Some(actor),
+                Line::Host { .. } | Line::Stream(_) => None,
+            }
+        });
+        let first = hosts.next()?;
+        hosts.next().is_none().then(|| first.clone())
+    }
+
     pub(super) fn host_opened(&mut self, host: HostId, said: Option<RawJson>) {
         let listener = self.listeners.get_mut(&ListenerId::Host(host));
         if let Some(Listener { line: Line::Host { declared, .. }, .. }) = listener {

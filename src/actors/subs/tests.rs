@@ -41,7 +41,8 @@ impl<M: Message> Actor for Ear<M> {
     }
 }
 
-async fn ear<M: Message>() -> (ActorRef<M>, mpsc::Receiver<M>) {
+/// An actor that writes down what it hears, and what it has heard.
+pub(in crate::actors) async fn ear<M: Message>() -> (ActorRef<M>, mpsc::Receiver<M>) {
     let (told, hears) = mpsc::channel(100);
     let (actor, _) = Actor::spawn(None, Ear(std::marker::PhantomData), told).await.unwrap();
     (actor, hears)
@@ -335,6 +336,12 @@ async fn u36_what_the_hosts_of_a_scope_declare() {
     assert_eq!(declared(&own, ScopeKey::Session(first.id())).as_str(), full);
     assert_eq!(declared(&own, ScopeKey::Session(silent.id())).as_str(), some);
     assert_eq!(declared(&own, ScopeKey::Call(1)).as_str(), "{}");
+    // E-12: who answers for roots that nobody's call asks for: only who is alone.
+    assert!(own.subs.only_host(&own.def, &ScopeKey::Session(first.id())).is_some());
+    assert!(stage.subs.only_host(&stage.def, &ScopeKey::Global).is_none());
+    stage.subs.host_left(first.id());
+    assert!(own.subs.only_host(&own.def, &ScopeKey::Session(first.id())).is_none());
+    assert!(stage.subs.only_host(&stage.def, &ScopeKey::Global).is_some());
 }
 
 /// E-12: the instances that serve a host hear once that its roots have changed, however often they do.

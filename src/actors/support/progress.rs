@@ -2,7 +2,7 @@
 //! in order and bounded. Under a flood the newest progress wins (F37), and the oldest messages.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::Notify;
@@ -60,9 +60,16 @@ impl Wants {
     }
 }
 
+#[derive(Debug, Default)]
+struct Queue {
+    notes: VecDeque<CallNote>,
+    /// Who hears it instead.
+    onward: Option<ProgressSender>,
+}
+
 #[derive(Debug)]
 struct Shared {
-    notes: Mutex<VecDeque<CallNote>>,
+    queue: Mutex<Queue>,
     wants: Wants,
     arrived: Notify,
 }
@@ -77,8 +84,7 @@ pub struct ProgressReceiver(Arc<Shared>);
 
 /// A queue of at most what `wants` says.
 pub fn channel(wants: Wants) -> (ProgressSender, ProgressReceiver) {
-    let shared =
-        Arc::new(Shared { notes: Mutex::new(VecDeque::new()), wants, arrived: Notify::new() });
+    let shared = Arc::new(Shared { queue: Mutex::default(), wants, arrived: Notify::new() });
     (ProgressSender(Arc::clone(&shared)), ProgressReceiver(shared))
 }
 
@@ -114,14 +120,48 @@ impl ProgressSender {
         self.add(CallNote::Log(message), |notes| notes.iter().filter(is_log).count() < most);
     }
 
-    fn add(&self, note: CallNote, room: impl FnOnce(&mut VecDeque<CallNote>) -> bool) {
-        let mut notes = self.0.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        if !room(&mut notes) {
+    /// From now on another caller hears it, and what waits still: the call goes on, and it is another
+    /// request that waits for it.
+    pub fn lead_to(&self, onward: &Self) {
+        if Arc::ptr_eq(&self.0, &onward.0) {
             return;
         }
-        notes.push_back(note);
-        drop(notes);
+        let waiting = {
+            let mut queue = self.0.queue();
+            queue.onward = Some(onward.clone());
+            std::mem::take(&mut queue.notes)
+        };
+        for note in waiting {
+            onward.pass(note);
+        }
+    }
+
+    fn pass(&self, note: CallNote) {
+        match note {
+            CallNote::Progress(params) if self.wants_progress() => self.send(params),
+            CallNote::Progress(_) => {}
+            CallNote::Log(message) => self.log(message),
+        }
+    }
+
+    fn add(&self, note: CallNote, room: impl FnOnce(&mut VecDeque<CallNote>) -> bool) {
+        let mut queue = self.0.queue();
+        if let Some(onward) = queue.onward.clone() {
+            drop(queue);
+            return onward.pass(note);
+        }
+        if !room(&mut queue.notes) {
+            return;
+        }
+        queue.notes.push_back(note);
+        drop(queue);
         self.0.arrived.notify_one();
+    }
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -140,7 +180,7 @@ impl CallNote {
 impl ProgressReceiver {
     /// The next note, if one waits.
     pub fn try_next(&self) -> Option<CallNote> {
-        self.0.notes.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        self.0.queue().notes.pop_front()
     }
 
     /// The next note. Never ends by itself: the call's outcome is what ends it. Cancel-safe.
@@ -184,6 +224,19 @@ mod tests {
         assert_eq!(rest(&receiver), ["0", "1", "2", "9999"]);
         sender.send(RawJson::null());
         assert!(matches!(receiver.next().await, CallNote::Progress(note) if note.is_null()));
+    }
+
+    /// F37: a call that another request waits for tells that one, in order.
+    #[test]
+    fn f37_the_next_request_hears_the_rest() {
+        let ((first, receiver), (second, after)) =
+            (channel(Wants::progress(4)), channel(Wants::progress(4)));
+        first.send(RawJson::write(&1));
+        first.lead_to(&second);
+        first.lead_to(&first);
+        first.send(RawJson::write(&2));
+        assert!(rest(&receiver).is_empty());
+        assert_eq!(rest(&after), ["1", "2"]);
     }
 
     /// H-42: of a flood of messages the first are kept, in their place among the progress.

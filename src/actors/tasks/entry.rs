@@ -1,6 +1,7 @@
 //! One task as the table of tasks has it, and as it stands in the store.
 
 use std::fmt;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ pub struct Facts {
     pub owner: Option<String>,
     /// What runs, as in "tool `t` of server `s`".
     pub what: String,
+    /// The tool, by its server's name for it.
+    pub tool: String,
     /// The server, by its configuration key.
     pub server: String,
     /// The host that began it, by its label.
@@ -33,6 +36,12 @@ pub struct Facts {
     pub created_ms: u64,
     /// How long it is kept from then on, in milliseconds.
     pub ttl_ms: u64,
+    /// The project folder of its caller.
+    #[serde(default)]
+    pub project: Option<String>,
+    /// Its caller speaks a revision of the legacy era.
+    #[serde(default)]
+    pub legacy: bool,
 }
 
 impl Facts {
@@ -56,6 +65,8 @@ pub struct Entry {
     /// When it is forgotten.
     pub expires: Instant,
     state: watch::Sender<Machine>,
+    /// Its server's own task, by which a later daemon may ask after it.
+    upstream: OnceLock<String>,
     pub(super) actor: Slot<TaskMsg>,
     /// Who may put its questions to a host.
     turns: watch::Sender<u64>,
@@ -83,6 +94,7 @@ impl Entry {
             facts,
             expires: now.checked_add(left).unwrap_or(now),
             state: watch::Sender::new(machine),
+            upstream: OnceLock::new(),
             actor: Slot::default(),
             turns: watch::Sender::new(0),
             writing: tokio::sync::Mutex::default(),
@@ -97,6 +109,16 @@ impl Entry {
     /// What it says of itself.
     pub fn message(&self) -> Option<String> {
         self.state.borrow().message().map(str::to_owned)
+    }
+
+    /// The id of the task that its server works on, where it works on one.
+    pub fn upstream(&self) -> Option<&str> {
+        self.upstream.get().map(String::as_str)
+    }
+
+    /// Its server works on this task; whether that is news.
+    pub(crate) fn note_upstream(&self, id: &str) -> bool {
+        self.upstream.set(id.to_owned()).is_ok()
     }
 
     /// How many questions wait.
@@ -158,11 +180,25 @@ impl Entry {
         self.state.borrow().outcome().cloned()
     }
 
-    /// Its record as it stands now; nothing else writes it until the guard falls.
-    pub(super) async fn record(&self) -> (tokio::sync::MutexGuard<'_, ()>, Vec<u8>) {
+    /// Its record as it stands now, or as it will once it has ended with `end`; nothing else writes it
+    /// until the guard falls. `None` where the one on disk is to stay: it holds an outcome that is not
+    /// in memory any more, or the task has ended otherwise.
+    pub(super) async fn record(
+        &self,
+        end: Option<&Outcome>,
+    ) -> Option<(tokio::sync::MutexGuard<'_, ()>, Vec<u8>)> {
         let guard = self.writing.lock().await;
         let record = {
-            let machine = self.state.borrow();
+            let mut machine = self.state.borrow().clone();
+            if let Some(end) = end
+                && !machine.finished(wall_ms(), end.clone())
+            {
+                return None;
+            }
+            let has_one = matches!(machine.status(), Status::Completed | Status::Failed);
+            if has_one && machine.outcome().is_none() {
+                return None;
+            }
             let (result, error) = match machine.outcome() {
                 Some(Ok(result)) => (Some(result.clone()), None),
                 Some(Err(error)) => (None, Some(error.clone())),
@@ -174,11 +210,12 @@ impl Entry {
                 status: machine.status().as_str().to_owned(),
                 message: machine.message().map(str::to_owned),
                 updated_ms: machine.updated_ms(),
+                upstream: self.upstream().map(str::to_owned),
                 result,
                 error,
             }
         };
-        (guard, RawJson::write(&record).as_bytes().to_vec())
+        Some((guard, RawJson::write(&record).as_bytes().to_vec()))
     }
 }
 
@@ -216,6 +253,8 @@ pub(super) struct Record {
     message: Option<String>,
     updated_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    upstream: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     result: Option<RawJson>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<RpcError>,
@@ -242,8 +281,14 @@ impl Record {
         let status = Status::parse(&self.status)?;
         let (facts, message, updated_ms) =
             (self.facts.clone(), self.message.clone(), self.updated_ms);
+        let upstream = self.upstream.clone();
         let outcome = self.outcome();
-        Some(Entry::new(facts, Machine::kept(status, message, updated_ms, outcome.as_ref())))
+        let machine = Machine::kept(status, message, updated_ms, outcome.as_ref());
+        let entry = Entry::new(facts, machine);
+        if let Some(id) = upstream {
+            entry.note_upstream(&id);
+        }
+        Some(entry)
     }
 }
 
@@ -256,10 +301,13 @@ mod tests {
             id: "0123456789abcdef".to_owned(),
             owner: Some("s".to_owned()),
             what: "tool `t` of server `s`".to_owned(),
+            tool: "t".to_owned(),
             server: "s".to_owned(),
             host: "h".to_owned(),
             created_ms: wall_ms(),
             ttl_ms: 60_000,
+            project: None,
+            legacy: false,
         }
     }
 
@@ -270,7 +318,13 @@ mod tests {
         let result = RawJson::parse(text.to_owned().into()).unwrap();
         let entry = Entry::new(facts(), Machine::new(1));
         assert!(entry.change(|machine, now| machine.finished(now, Ok(result))));
-        let (_guard, bytes) = entry.record().await;
+        let (guard, bytes) = entry.record(None).await.unwrap();
+        drop(guard);
+        entry.change(|machine, _| {
+            machine.forget_outcome();
+            true
+        });
+        assert!(entry.record(None).await.is_none(), "what is on disk is not written over");
         let again = Record::read(&bytes).unwrap().entry().unwrap();
         assert_eq!((again.status(), again.facts.id), (Status::Completed, entry.facts.id.clone()));
         assert!(again.state.borrow().is_wrong());

@@ -6,16 +6,16 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ractor::ActorRef;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use super::Entry;
 use crate::actors::task::TaskMsg;
 use crate::actors::upstreams::Answers;
-use crate::protocol::model::questions::{Question, Reply, cancelled};
+use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::questions::{Question, Reply, can_answer, cancelled};
 use crate::protocol::session::Outcome;
 
 /// What a task runs.
@@ -32,8 +32,17 @@ struct Inner {
     deadline: Option<Instant>,
     /// Its server works on a task of its own, so that waiting is of no use.
     now: Notify,
-    task: OnceLock<ActorRef<TaskMsg>>,
+    /// What it said of that last.
+    said: Mutex<Said>,
+    /// Its id and its actor.
+    task: OnceLock<(String, ActorRef<TaskMsg>)>,
     tickets: AtomicU64,
+}
+
+#[derive(Default)]
+struct Said {
+    id: Option<String>,
+    message: Option<String>,
 }
 
 impl fmt::Debug for Handover {
@@ -45,8 +54,9 @@ impl fmt::Debug for Handover {
 impl Handover {
     /// For a call that may ask `before`, and becomes a task at `deadline`.
     pub fn new(before: Answers, deadline: Option<Instant>) -> Self {
-        let (now, task, tickets) = (Notify::new(), OnceLock::new(), AtomicU64::new(0));
-        Self(Arc::new(Inner { before, deadline, now, task, tickets }))
+        let (now, said) = (Notify::new(), Mutex::default());
+        let (task, tickets) = (OnceLock::new(), AtomicU64::new(0));
+        Self(Arc::new(Inner { before, deadline, now, said, task, tickets }))
     }
 
     /// Whom the call may ask as long as it is no task.
@@ -73,23 +83,35 @@ impl Handover {
         }
     }
 
-    /// The server works on a task of its own: the call is to become one at once.
-    pub fn hurry(&self) {
-        self.0.now.notify_one();
+    /// The id of the task, once there is one.
+    pub fn id(&self) -> Option<&str> {
+        self.0.task.get().map(|(id, _)| id.as_str())
     }
 
-    /// What the server says of its task, on its way to whoever looks at ours.
-    pub fn says(&self, message: Option<String>) {
-        if let Some(task) = self.0.task.get() {
+    /// Whether whoever follows the task can be asked this. Of a task of the daemon before nobody knows
+    /// who that is, and so it is asked.
+    pub fn can_answer(&self, question: &Question) -> bool {
+        self.0.before.declared().is_none_or(|declared| can_answer(declared, question))
+    }
+
+    /// What the server says of a task of its own, newest shape, on its way to whoever looks at ours. The
+    /// first makes the call a task: waiting for it is of no use.
+    pub fn status(&self, task: &RawJson) {
+        let (id, message) = (task.member_str("taskId"), task.member_str("statusMessage"));
+        let mut said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
+        *said = Said { id: id.clone(), message: message.clone() };
+        if let Some((_, task)) = self.0.task.get() {
             // A task that has ended says nothing more.
-            let _ = task.cast(TaskMsg::Says { message });
+            let _ = task.cast(TaskMsg::Says { id, message });
+        } else {
+            self.0.now.notify_one();
         }
     }
 
     /// Puts a question to whoever follows the task, and waits for the answer for as long as there is a
     /// task. Dropping the future withdraws the question.
     pub async fn put(&self, question: &Question) -> Reply {
-        let Some(task) = self.0.task.get() else { return Ok(cancelled()) };
+        let Some((_, task)) = self.0.task.get() else { return Ok(cancelled()) };
         let ticket = self.0.tickets.fetch_add(1, Ordering::Relaxed);
         let (reply, answered) = oneshot::channel();
         let _open = Open { task: task.clone(), ticket };
@@ -100,9 +122,14 @@ impl Handover {
         answered.await.unwrap_or_else(|_| Ok(cancelled()))
     }
 
-    pub(super) fn became(&self, _entry: &Arc<Entry>, actor: ActorRef<TaskMsg>) {
+    /// The call is the task of this actor from now on.
+    pub(super) fn became(&self, id: &str, actor: ActorRef<TaskMsg>) {
+        let said = std::mem::take(&mut *self.0.said.lock().unwrap_or_else(PoisonError::into_inner));
+        if said.id.is_some() {
+            let _ = actor.cast(TaskMsg::Says { id: said.id, message: said.message });
+        }
         // There is one task for each call.
-        let _ = self.0.task.set(actor);
+        let _ = self.0.task.set((id.to_owned(), actor));
     }
 }
 

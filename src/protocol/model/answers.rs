@@ -58,6 +58,22 @@ pub fn missing_capability(what: &str, questions: &[Question]) -> RpcError {
     RpcError::new(Code::MissingCapability, text).with_data(data)
 }
 
+/// A `requestState` that is refused; the text says why (2026-07-28, basic/patterns/mrtr).
+pub fn bad_state(text: impl Into<String>) -> RpcError {
+    let data = RawJson::write(&json!({ "reason": BAD_STATE }));
+    RpcError::new(Code::InvalidParams, text).with_data(data)
+}
+
+/// Whether this is an error about the request itself that only its sender can mend, and no model: a
+/// `requestState` that is refused, a capability that was not declared.
+pub fn is_for_host(error: &RpcError) -> bool {
+    let reason = error.data.as_ref().and_then(|data| data.member_str("reason"));
+    error.code == Code::MissingCapability.number()
+        || (error.code == Code::InvalidParams.number() && reason.as_deref() == Some(BAD_STATE))
+}
+
+const BAD_STATE: &str = "request_state";
+
 /// A result of `completion/complete` that suggests nothing.
 pub fn no_completion() -> RawJson {
     RawJson::write(&json!({ "completion": { "values": [] } }))

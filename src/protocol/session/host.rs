@@ -24,7 +24,7 @@ pub use self::listen::{ListenNote, ListenWant, too_many};
 pub use self::notes::HostNote;
 pub use self::progress::ProgressPace;
 use self::progress::{Passage, Throttle};
-pub use self::questions::Answered;
+pub use self::questions::{Answered, NO_REQUEST};
 use self::questions::{Asked, Urls};
 use super::{CallKey, HostRequest, LogLevel, Outcome, Peer};
 use crate::protocol::Notice;

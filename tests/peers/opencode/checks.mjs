@@ -210,11 +210,42 @@ async function story(host, cell, mode) {
   });
 }
 
-export async function opencode({ cell, mode, modules }) {
+/**
+ * What it makes of questions. opencode 1.18 declares roots and no elicitation: it answers the one, and
+ * a form goes to whoever answers at mcpx, or to nobody. The page is docs/opencode-questions.md.
+ */
+async function questions(host, cell) {
+  const asks = async (tool, found) => {
+    const { code, text } = await host.cli('run', orderFor(`m_${tool}`, {}));
+    if (code !== 0 || !found.test(text)) throw new Error(`exit ${code}: ${text}`);
+  };
+  await host.check('it answers roots', () => asks('roots', /ANSWER<\{"roots":\[\{"uri":"file:\/\//));
+  await host.check('a form that nobody answers is cancelled', () => asks('form', /"action":"cancel"/));
+  await host.check('a form is answered by mcpx elicit', async () => {
+    const held = await cell.cli('settings', 'set', 'elicit.hold', '30s');
+    if (held.code !== 0) throw new Error(held.log);
+    const answering = (async () => {
+      for (const deadline = Date.now() + LIMIT_MS; Date.now() < deadline; await nap(100)) {
+        const { out } = await cell.cli('elicit', 'list', '--json');
+        const [open] = JSON.parse(out || '{}').questions ?? [];
+        if (open) return cell.cli('elicit', 'answer', open.id, 'name=Ada');
+      }
+      throw new Error('no question is listed');
+    })();
+    await Promise.all([asks('form', /"action":"accept","content":\{"name":"Ada"\}/), answering]);
+  });
+}
+
+export const opencode = given => play(given, host => story(host, given.cell, given.mode));
+
+export const opencodeQuestions = given => play(given, host => questions(host, given.cell));
+
+/** Plays a story with an opencode and a model of ours. */
+async function play({ cell, mode, modules }, story) {
   const stub = await startStub();
   const host = new Opencode({ cell, mode, modules, stub });
   try {
-    await story(host, cell, mode);
+    await story(host);
   } finally {
     await host.stop();
     await stub.close();

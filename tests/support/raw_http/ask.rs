@@ -53,7 +53,7 @@ impl HttpHost {
 
     /// Requests of mcpx's on the stream of [`Self::request`] are answered by this, and so are the
     /// questions in `input_required` answers, after which the request is made again.
-    pub fn answer_with(&self, by: impl FnMut(&Value) -> Value + std::marker::Send + 'static) {
+    pub fn answer_with(&self, by: impl FnMut(&Value) -> Value + Send + 'static) {
         self.talk.answers.lock().unwrap().set(by);
     }
 

@@ -39,6 +39,9 @@ impl fmt::Debug for Answered {
     }
 }
 
+/// Stands for the request of a question that is about none: no request is numbered so.
+pub const NO_REQUEST: CallKey = CallKey(0);
+
 /// A question to the host that has no reply yet.
 #[derive(Debug)]
 pub(super) struct Asked {
@@ -82,6 +85,17 @@ impl HostSession {
         let hears = open.to.post.is_none_or(|post| self.deaf.binary_search(&post).is_err());
         let handshake = self.handshake.as_ref().filter(|_| hears && !open.revision.is_modern())?;
         (handshake.answers.as_bytes() != b"{}").then_some(&handshake.answers)
+    }
+
+    /// Who is asked, where, and what it declared: during its request `key`, or during none.
+    fn place(&self, key: CallKey) -> Option<(Revision, Option<PostId>, &RawJson)> {
+        if key == NO_REQUEST {
+            // Over HTTP nobody may be listening to what is about no request.
+            let handshake = self.handshake.as_ref().filter(|_| self.config.over_stdio)?;
+            return Some((handshake.peer.revision, None, &handshake.answers));
+        }
+        let open = self.calls.get(&key)?;
+        Some((open.revision, open.to.post, self.can_be_asked(key)?))
     }
 
     /// Puts a question to the host during its request `key`. [`HostEvent::Answered`] with `ask`
@@ -193,16 +207,12 @@ impl HostSession {
         ask: &Id,
         question: &Question,
     ) -> Result<Asked, Reply> {
-        let declared = self.can_be_asked(key).filter(|_| !self.mute);
-        let open = self.calls.get(&key);
-        let (Some(declared), Some(open)) = (declared, open) else {
-            return Err(unanswered(question));
-        };
+        let place = self.place(key).filter(|_| !self.mute);
+        let Some((revision, post, declared)) = place else { return Err(unanswered(question)) };
         if !can_answer(declared, question) {
             let text = format!("the host has not declared that it can answer {}", question.method);
             return Err(Err(RpcError::new(Code::MethodNotFound, text)));
         }
-        let (revision, post) = (open.revision, open.to.post);
         let text = ask.as_raw().trim_matches('"');
         let hint = text.strip_prefix("mcpx-").unwrap_or(text);
         let params = downgrade_question(revision, question, hint)

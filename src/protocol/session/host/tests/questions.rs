@@ -310,3 +310,26 @@ fn e02_urls_that_an_error_asks_for() {
         assert_eq!(host.drain().len(), usize::from(kept));
     }
 }
+
+/// E-12: what is about no request of the host is asked all the same, over stdio: over HTTP nobody may
+/// be listening.
+#[test]
+fn e12_a_question_about_no_request() {
+    let (mut host, key) = Host::able("2025-06-18", ALL);
+    let sent = host.put(NO_REQUEST, 1, &roots());
+    assert!(sent[0].contains("\"roots/list\"") && sent[0].contains("mcpx-tag-1"), "{sent:?}");
+    // It outlives the host's requests.
+    host.session.finish(host.now, key, Ok(RawJson::empty_object()));
+    host.drain();
+    host.say(&result(1, r#"{"roots":[{"uri":"file:///w"}]}"#));
+    let (ask, reply) = host.reply();
+    assert_eq!(ask, ask_id(1));
+    assert_eq!(said(reply), r#"{"roots":[{"uri":"file:///w"}]}"#);
+    // Nor is anybody asked who has not declared it, or has no handshake.
+    let (mut host, _key) = Host::able("2025-06-18", r#"{"elicitation":{}}"#);
+    assert!(host.put(NO_REQUEST, 1, &roots()).is_empty());
+    assert!(host.reply().1.is_err());
+    let mut host = Host::fresh();
+    assert!(host.put(NO_REQUEST, 1, &roots()).is_empty());
+    assert!(host.reply().1.is_err());
+}
