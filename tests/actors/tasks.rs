@@ -448,7 +448,10 @@ async fn u57_the_outcome_of_a_lost_task_is_unknown() {
     });
     let stage = server.stage().await;
     let mut open = ongoing(&stage, as_task(Support::Unsaid, true)).await;
-    server.hears("tasks/get", 2).await;
+    tokio::select! {
+        _ = to_the_end(&mut open) => panic!("it goes on"),
+        () = server.hears("tasks/get", 2) => {}
+    }
     server.kill();
     let (_, answered) = to_the_end(&mut open).await;
     let refused = answered.unwrap_err();

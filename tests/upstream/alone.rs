@@ -33,7 +33,7 @@ fn skilled(request: &Request) -> Reply {
             json!({ "resultType": "complete", "skills": [{ "x": 1 }], "ttlMs": 5, "cacheScope": "public" }),
         ),
         Some("vendor.test/refuse") => {
-            let mut body = error(request, -32_077, "not today");
+            let mut body = error(request, -31_077, "not today");
             body["error"]["data"] = json!({ "why": [1, 2] });
             refusal(400, &body)
         }
@@ -71,7 +71,7 @@ async fn unknown_methods_pass_both_ways() {
     assert_eq!(declared, json!({ SKILLS: { "a": 1 } }));
 
     let refused = host.request("vendor.test/refuse", json!({})).await;
-    assert_eq!(refused["error"]["code"], -32_077, "{refused}");
+    assert_eq!(refused["error"]["code"], -31_077, "{refused}");
     assert_eq!(refused["error"]["data"], json!({ "why": [1, 2] }));
 }
 
@@ -83,7 +83,12 @@ async fn extensions_are_declared() {
     let host = setup::http_host(&daemon, MODERN).await;
     // Known once the server has been reached.
     host.request("tools/list", json!({})).await;
-    let discovered = host.request("server/discover", json!({})).await;
+    let discover = || host.request("server/discover", json!({}));
+    crate::eventually!(
+        std::time::Duration::from_secs(5),
+        discover().await["result"]["capabilities"]["extensions"].get(SKILLS).is_some()
+    );
+    let discovered = discover().await;
     let capabilities = &discovered["result"]["capabilities"];
     assert_eq!(
         capabilities["extensions"][SKILLS],

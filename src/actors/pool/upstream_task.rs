@@ -284,7 +284,7 @@ impl UpstreamTask {
             }
             Step::Looked(News::Done(answered)) => self.looked(answered),
             Step::Fetched(News::Done(answered)) => self.fetched(answered),
-            Step::Updated(News::Done(answered)) => self.updated(answered),
+            Step::Updated(News::Done(answered)) => self.updated(&answered),
             // A server of the older form asks where it can: each request of the task is a place.
             Step::Looked(news) | Step::Fetched(news) | Step::Updated(news) => {
                 self.ready.push_back(news);
@@ -304,13 +304,13 @@ impl UpstreamTask {
             self.updating = replies.iter().map(|(key, _)| key.clone()).collect();
             let mut params = self.named();
             params.set("inputResponses", questions::responses(&replies));
-            self.update = self.request("tasks/update", params, self.limits());
+            self.update = self.request("tasks/update", &params, self.limits());
         }
         let now = clock::now();
         if self.look.is_idle() && self.rhythm.due.is_some_and(|due| due <= now) {
             self.rhythm.due = None;
             self.rhythm.looked = now;
-            self.look = self.request("tasks/get", self.named(), self.limits());
+            self.look = self.request("tasks/get", &self.named(), self.limits());
         }
     }
 
@@ -330,11 +330,11 @@ impl UpstreamTask {
     fn start_fetch(&mut self) {
         if self.fetch.is_idle() {
             let limits = CallLimits { idle: Duration::MAX, total: Duration::MAX };
-            self.fetch = self.request("tasks/result", self.named(), limits);
+            self.fetch = self.request("tasks/result", &self.named(), limits);
         }
     }
 
-    fn request(&self, method: &'static str, params: Object, limits: CallLimits) -> Request {
+    fn request(&self, method: &'static str, params: &Object, limits: CallLimits) -> Request {
         let (shared, place) = (Arc::clone(&self.shared), self.place.again());
         let mut want = self.want_of(method, params);
         Request::Calling(Box::pin(async move {
@@ -350,7 +350,7 @@ impl UpstreamTask {
         }))
     }
 
-    fn want_of(&self, method: &'static str, params: Object) -> CallWant {
+    fn want_of(&self, method: &'static str, params: &Object) -> CallWant {
         CallWant {
             server: self.place.server.def.key.as_str().into(),
             caller: self.caller.clone(),
@@ -387,7 +387,9 @@ impl UpstreamTask {
     fn sees(&mut self, task: Task) {
         self.rhythm.failing = None;
         let changed = task.status != self.seen.status || task.message != self.seen.message;
-        if changed || task.ttl_ms != self.seen.ttl_ms {
+        // An end is told with its outcome.
+        let ends = matches!(task.status, Status::Completed | Status::Failed);
+        if !ends && (changed || task.ttl_ms != self.seen.ttl_ms) {
             self.tell(&task);
             self.rhythm.rest = self.shared.settings().tasks.poll_min;
         }
@@ -399,7 +401,12 @@ impl UpstreamTask {
                 let text = format!("its server cancelled the task: {text}");
                 return self.finish(Ok(Answer::Error(RpcError::new(Code::InternalError, text))));
             }
-            (Status::Completed | Status::Failed, _) if !self.is_modern() => self.start_fetch(),
+            // Of the older form both the result and what is asked come that way.
+            (Status::Completed | Status::Failed | Status::InputRequired, _)
+                if !self.is_modern() =>
+            {
+                self.start_fetch();
+            }
             (Status::Completed, Detail::Result(result)) => {
                 return self.finish(Ok(Answer::Complete(result)));
             }
@@ -410,7 +417,6 @@ impl UpstreamTask {
                 let text = "its task has ended and has no result".to_owned();
                 return self.finish(Ok(Answer::Invalid(text)));
             }
-            (Status::InputRequired, _) if !self.is_modern() => self.start_fetch(),
             (Status::InputRequired, Detail::Asks(asks)) => self.asks(&asks),
             (Status::InputRequired | Status::Working, _) => self.asks(&RawJson::empty_object()),
         }
@@ -445,15 +451,15 @@ impl UpstreamTask {
 
     fn fetched(&mut self, answered: Result<Answer, Refused>) {
         match answered {
-            // See the bias of the module.
-            Ok(Answer::Error(_)) if !self.seen.status.is_terminal() => {}
             Ok(Answer::Lost { why, .. }) if !self.place.is_anywhere() => self.gone(&why),
-            Ok(Answer::Lost { .. }) | Err(_) if !self.seen.status.is_terminal() => {}
+            // See the bias of the module.
+            Ok(Answer::Error(_) | Answer::Lost { .. }) | Err(_)
+                if !self.seen.status.is_terminal() => {}
             answered => self.finish(answered),
         }
     }
 
-    fn updated(&mut self, answered: Result<Answer, Refused>) {
+    fn updated(&mut self, answered: &Result<Answer, Refused>) {
         let keys = std::mem::take(&mut self.updating);
         if !matches!(answered, Ok(Answer::Complete(_))) {
             // Not taken: what still stands in the task is asked once more.
@@ -537,7 +543,7 @@ impl UpstreamTask {
         if self.ended || self.seen.status.is_terminal() {
             return;
         }
-        let want = self.want_of("tasks/cancel", self.named());
+        let want = self.want_of("tasks/cancel", &self.named());
         caller::tell(&self.shared, &self.place, &want, self.limits());
     }
 }
