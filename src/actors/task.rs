@@ -101,8 +101,7 @@ impl Actor for Task {
             TaskMsg::Withdrawn { ticket } => state.withdrawn(ticket),
             TaskMsg::Says { id, message } => state.says(id.as_deref(), message),
             TaskMsg::Ended { outcome } => {
-                state.shared.end(&state.entry, |machine, now| machine.finished(now, outcome));
-                me.stop(None);
+                state.shared.finish(&state.entry, outcome, move || me.stop(None));
             }
             TaskMsg::Answer { replies, reply } => {
                 state.answer(replies);

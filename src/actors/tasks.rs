@@ -67,8 +67,8 @@ pub(crate) struct Shared {
 pub struct Begin {
     /// The session that alone may have it; none where the id is all it takes.
     pub owner: Option<String>,
-    /// What runs, as in "tool `t` of server `s`".
-    pub what: String,
+    /// The tool, by its server's name for it.
+    pub tool: String,
     /// The server, by its configuration key.
     pub server: String,
     /// The host that began it, by its label.
@@ -155,7 +155,8 @@ impl TasksHandle {
         let facts = Facts {
             id,
             owner: begin.owner,
-            what: begin.what,
+            what: format!("tool `{}` of server `{}`", begin.tool, begin.server),
+            tool: begin.tool,
             server: begin.server,
             host: begin.host,
             created_ms: wall_ms(),
@@ -172,7 +173,7 @@ impl TasksHandle {
             }
             table.insert(entry.facts.id.clone(), Arc::clone(&entry));
         }
-        self.shared.write(&entry).await;
+        self.shared.write(&entry, None).await;
         let limit = settings.daemon.ask;
         let args = TaskArgs { entry: Arc::clone(&entry), work, shared: Arc::clone(&self.shared) };
         let started = self.shared.actor.ask(limit, |reply| TasksMsg::Begin { args, reply }).await;
@@ -180,7 +181,7 @@ impl TasksHandle {
             self.shared.forget(&entry.facts.id).await;
             return Err((NotBegun::Unable, None));
         };
-        handover.became(actor.clone());
+        handover.became(&entry.facts.id, actor.clone());
         // Not before: what it asks from here on is the task's.
         let _ = actor.cast(TaskMsg::Go);
         let text = format!("{:?} began for host {}", entry.facts, entry.facts.host);
@@ -288,12 +289,46 @@ impl Shared {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a task as `change` says, and keeps its end; whether there was anything to end.
+    /// Ends a task with its outcome, which is kept before anybody is told of it; `ended` is called when
+    /// all of that is done.
+    pub(super) fn finish(
+        self: &Arc<Self>,
+        entry: &Arc<Entry>,
+        outcome: Outcome,
+        ended: impl FnOnce() + Send + 'static,
+    ) {
+        self.writing.send_modify(|open| *open += 1);
+        let (shared, entry) = (Arc::clone(self), Arc::clone(entry));
+        task::spawn(async move {
+            let kept = shared.write(&entry, Some(&outcome)).await;
+            shared.announce(&entry, |machine, now| machine.finished(now, outcome));
+            if kept {
+                // From here on it is read from the store.
+                entry.change(|machine, _| {
+                    machine.forget_outcome();
+                    false
+                });
+            }
+            shared.writing.send_modify(|open| *open -= 1);
+            ended();
+        });
+    }
+
+    /// Ends a task as `change` says, and has its end kept; whether there was anything to end.
     pub(super) fn end(
         self: &Arc<Self>,
         entry: &Arc<Entry>,
         change: impl FnOnce(&mut Machine, u64) -> bool,
     ) -> bool {
+        let ended = self.announce(entry, change);
+        if ended {
+            self.keep(entry);
+        }
+        ended
+    }
+
+    /// Ends a task as `change` says, and tells of it; whether there was anything to end.
+    fn announce(&self, entry: &Entry, change: impl FnOnce(&mut Machine, u64) -> bool) -> bool {
         if !entry.change(change) {
             return false;
         }
@@ -305,7 +340,6 @@ impl Shared {
         };
         self.tell(kind, entry, format!("{:?} is {}", entry.facts, status.as_str()));
         self.notify(entry);
-        self.keep(entry);
         true
     }
 
@@ -314,14 +348,7 @@ impl Shared {
         self.writing.send_modify(|open| *open += 1);
         let (shared, entry) = (Arc::clone(self), Arc::clone(entry));
         task::spawn(async move {
-            let ended = entry.status().is_terminal();
-            if shared.write(&entry).await && ended {
-                // From here on it is read from the store.
-                entry.change(|machine, _| {
-                    machine.forget_outcome();
-                    false
-                });
-            }
+            shared.write(&entry, None).await;
             shared.writing.send_modify(|open| *open -= 1);
         });
     }
@@ -341,9 +368,9 @@ impl Shared {
         self.events.emit(Event::new(kind, text).of_server(entry.facts.server.clone()));
     }
 
-    /// Writes a task's record; whether it is on disk.
-    async fn write(&self, entry: &Entry) -> bool {
-        let Some((_alone, value)) = entry.record().await else { return true };
+    /// Writes a task's record, as it stands or as it ends; whether it is on disk.
+    async fn write(&self, entry: &Entry, end: Option<&Outcome>) -> bool {
+        let Some((_alone, value)) = entry.record(end).await else { return true };
         let (store, id) = (Arc::clone(&self.store), entry.facts.id.clone());
         let written = tokio::task::spawn_blocking(move || store.put(TABLE, &id, &value)).await;
         self.written(written)
@@ -386,12 +413,7 @@ impl Shared {
             entry.facts.what,
         );
         let result = tool_result::refused_result(Reason::OutcomeUnknown.as_str(), &text);
-        self.end(entry, |machine, now| {
-            machine.finished(now, Ok(result)) && {
-                machine.says(now, None);
-                true
-            }
-        });
+        self.end(entry, |machine, now| machine.finished(now, Ok(result)));
     }
 }
 
@@ -514,7 +536,7 @@ impl TasksState {
         };
         match begun {
             Some(actor) => {
-                handover.became(actor.clone());
+                handover.became(&entry.facts.id, actor.clone());
                 let _ = actor.cast(TaskMsg::Go);
             }
             None => self.shared.lost(&entry, "the mcpx daemon, or a part of it, was restarted"),

@@ -575,7 +575,7 @@ impl<'a> TableReading<'a> {
         for entry in entries {
             match entry.key.as_str() {
                 "allow" => {
-                    self.draft.def.tools.allow = Some(self.globs(&entry.node, "tools.allow"))
+                    self.draft.def.tools.allow = Some(self.globs(&entry.node, "tools.allow"));
                 }
                 "deny" => self.draft.def.tools.deny = self.globs(&entry.node, "tools.deny"),
                 other => {
@@ -600,7 +600,7 @@ impl<'a> TableReading<'a> {
             match &item.raw {
                 Raw::Text(text) => globs.extend(self.kept(item, name, Some(Glob::parse(text)))),
                 other => {
-                    self.wrong(item.at, format!("`{name}` holds patterns, found {}", other.name()))
+                    self.wrong(item.at, format!("`{name}` holds patterns, found {}", other.name()));
                 }
             }
         }

@@ -14,6 +14,7 @@ mod asker;
 mod calls;
 mod catalog;
 mod faults;
+mod host_tasks;
 mod lanes;
 mod lists;
 mod memory;

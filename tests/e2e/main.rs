@@ -31,6 +31,7 @@ mod scopes;
 mod settings;
 mod shim;
 mod streams;
+mod tasks;
 
 use std::time::Duration;
 

@@ -35,6 +35,8 @@ mod questions;
 mod read_tool;
 mod resources;
 mod results;
+mod rounds;
+mod rounds_parked;
 mod subscriptions;
 mod tasks_core;
 mod tasks_extension;

@@ -77,7 +77,12 @@ impl Plan {
             _ => None,
         };
         let ttl = asked.unwrap_or(settings.tasks.ttl).min(settings.tasks.max_ttl);
-        let eager = matches!(self, Self::AtOnce { .. } | Self::After(_));
+        let eager = match self {
+            Self::AtOnce { .. } => true,
+            // T-04: such a tool has a moment to end without one.
+            Self::After(_) => tool.support != Support::Optional,
+            Self::Inline | Self::Handle(_) => false,
+        };
         Some(TaskWant { ttl, support: tool.support, eager })
     }
 }
@@ -148,7 +153,7 @@ pub(super) fn begin(request: &Request, plan: &Plan, tool: &str, server: &str) ->
     };
     Begin {
         owner: request.tasks.session.as_deref().map(str::to_owned),
-        what: format!("tool `{tool}` of server `{server}`"),
+        tool: tool.to_owned(),
         server: server.to_owned(),
         host: request.caller.label.to_string(),
         ttl,
@@ -185,9 +190,9 @@ pub(super) async fn run(
             () = handover.due() => {}
         }
     }
-    let (what, waited) = (begin.what.clone(), matches!(plan, Plan::Handle(_)));
+    let waited = matches!(plan, Plan::Handle(_));
     match context.tasks.begin(begin, &handover, work).await {
-        Ok(entry) if waited => Ok(as_handle(&what, &entry.facts.id)),
+        Ok(entry) if waited => Ok(as_handle(&entry.facts.what, &entry.facts.id)),
         Ok(entry) => Ok(entry.task(context.settings().tasks.poll).handle()),
         // Whoever is prepared to wait does so.
         Err((_, Some(work))) if !matches!(plan, Plan::AtOnce { .. }) => work.await,

@@ -7,11 +7,12 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::outcome::{Told, answer_outcome};
+use super::outcome::Told;
+use super::rounds::{self, Subject};
 use super::{Context, tools};
-use crate::actors::pool::ongoing::Called;
 use crate::actors::tasks::{Facts, Handover, Resume, Work};
-use crate::actors::upstreams::{Answers, Caller};
+use crate::actors::upstreams::{Answers, CallWant, Caller};
+use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::revision::Era;
 use crate::protocol::session::Outcome;
 
@@ -36,10 +37,10 @@ impl Resume for Resumer {
             era: if facts.legacy { Era::Legacy } else { Era::Modern },
             answers: Answers::Task(handover.clone()),
         };
-        let (context, what) = (Arc::clone(&self.0), facts.what.clone());
+        let (context, tool) = (Arc::clone(&self.0), facts.tool.clone());
         let (server, upstream) = (Arc::from(facts.server.as_str()), upstream.to_owned());
         Some(Box::pin(async move {
-            let answered = go_on(&context, caller, &server, upstream, &what).await;
+            let answered = go_on(&context, caller, server, &tool, upstream).await;
             answered.unwrap_or_else(|told| Ok(told.as_tool_result()))
         }))
     }
@@ -48,12 +49,21 @@ impl Resume for Resumer {
 async fn go_on(
     context: &Context,
     caller: Caller,
-    server: &Arc<str>,
+    server: Arc<str>,
+    tool: &str,
     upstream: String,
-    what: &str,
 ) -> Result<Outcome, Told> {
-    let ongoing = context.upstreams.resume_task(caller, server, upstream).await?;
-    let answered = Called::Open(Box::new(ongoing)).unattended().await;
-    let outcome = answer_outcome(&what, true, answered)?;
-    Ok(outcome.map(|result| tools::with_addresses(context, server, result)))
+    let ongoing = context.upstreams.resume_task(caller.clone(), &server, upstream).await?;
+    let want = CallWant {
+        server: Arc::clone(&server),
+        caller,
+        method: Method::known("tools/call"),
+        params: RawJson::empty_object(),
+        progress: None,
+        repeatable: false,
+        task: None,
+    };
+    let subject = Subject { kind: "tool", name: tool, server: &server };
+    let outcome = rounds::go_on(context, subject, &want, ongoing).await?;
+    Ok(outcome.map(|result| tools::with_addresses(context, &server, result)))
 }

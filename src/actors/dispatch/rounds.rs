@@ -63,10 +63,13 @@ pub(crate) async fn call(
     let confirmed = match tool {
         Some(tool) => match consent::needed(context, &want, tool)? {
             None => false,
-            Some(question) => match Box::pin(call.consent(&want, question, None)).await? {
-                Consent::Given => true,
-                Consent::Asks(result) => return Ok(Ok(result)),
-            },
+            Some(question) => {
+                let upstream = want.params.member(STATE);
+                match Box::pin(call.consent(&want, question, upstream)).await? {
+                    Consent::Given => true,
+                    Consent::Asks(result) => return Ok(Ok(result)),
+                }
+            }
         },
         None => false,
     };
@@ -76,6 +79,17 @@ pub(crate) async fn call(
         return Ok(Ok(result));
     }
     Box::pin(call.go_on(want, called, confirmed)).await
+}
+
+/// Goes on with a call that is under way already, of a task that an earlier daemon began.
+pub(super) async fn go_on(
+    context: &Context,
+    subject: Subject<'_>,
+    want: &CallWant,
+    ongoing: Ongoing,
+) -> Result<Outcome, Told> {
+    let call = Call { context, subject, tool: None };
+    call.run(want, Box::new(Conversation::new(Box::new(ongoing), want))).await
 }
 
 /// The state of ours that a modern host brings back.
@@ -130,9 +144,6 @@ impl Call<'_> {
             Ok(Called::Done(answer)) => return self.outcome(Ok(answer)),
             Err(refused) => return self.outcome(Err(refused)),
         };
-        if let (Answers::Task(handover), Ongoing::Task(_)) = (&want.caller.answers, &*ongoing) {
-            handover.hurry();
-        }
         self.run(&want, Box::new(Conversation::new(ongoing, &want))).await
     }
 

@@ -136,6 +136,7 @@ fn asked() -> (HostSession, ListenWant) {
         instructions: String::new(),
         max_in_flight: 1,
         max_listens: 1,
+        max_open_questions: 1,
         progress_pace: ProgressPace::FREE,
         log_rate: 1,
         over_stdio: false,
@@ -150,7 +151,7 @@ fn asked() -> (HostSession, ListenWant) {
     let request =
         json!({ "jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": params });
     let (incoming, _) = parse_noting(&Bytes::from(request.to_string()));
-    session.handle_post(clock::now(), PostId(1), incoming.unwrap());
+    session.handle_post(clock::now(), PostId(1), incoming.unwrap(), true);
     while let Some(output) = session.poll_output() {
         if let HostOutput::Event(HostEvent::Listen(want)) = output {
             return (session, want);

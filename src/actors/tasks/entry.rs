@@ -26,6 +26,8 @@ pub struct Facts {
     pub owner: Option<String>,
     /// What runs, as in "tool `t` of server `s`".
     pub what: String,
+    /// The tool, by its server's name for it.
+    pub tool: String,
     /// The server, by its configuration key.
     pub server: String,
     /// The host that began it, by its label.
@@ -178,12 +180,21 @@ impl Entry {
         self.state.borrow().outcome().cloned()
     }
 
-    /// Its record as it stands now; nothing else writes it until the guard falls. `None` where the one
-    /// on disk holds more: an outcome that is not in memory any more.
-    pub(super) async fn record(&self) -> Option<(tokio::sync::MutexGuard<'_, ()>, Vec<u8>)> {
+    /// Its record as it stands now, or as it will once it has ended with `end`; nothing else writes it
+    /// until the guard falls. `None` where the one on disk is to stay: it holds an outcome that is not
+    /// in memory any more, or the task has ended otherwise.
+    pub(super) async fn record(
+        &self,
+        end: Option<&Outcome>,
+    ) -> Option<(tokio::sync::MutexGuard<'_, ()>, Vec<u8>)> {
         let guard = self.writing.lock().await;
         let record = {
-            let machine = self.state.borrow();
+            let mut machine = self.state.borrow().clone();
+            if let Some(end) = end
+                && !machine.finished(wall_ms(), end.clone())
+            {
+                return None;
+            }
             let has_one = matches!(machine.status(), Status::Completed | Status::Failed);
             if has_one && machine.outcome().is_none() {
                 return None;
@@ -290,6 +301,7 @@ mod tests {
             id: "0123456789abcdef".to_owned(),
             owner: Some("s".to_owned()),
             what: "tool `t` of server `s`".to_owned(),
+            tool: "t".to_owned(),
             server: "s".to_owned(),
             host: "h".to_owned(),
             created_ms: wall_ms(),
@@ -306,13 +318,13 @@ mod tests {
         let result = RawJson::parse(text.to_owned().into()).unwrap();
         let entry = Entry::new(facts(), Machine::new(1));
         assert!(entry.change(|machine, now| machine.finished(now, Ok(result))));
-        let (guard, bytes) = entry.record().await.unwrap();
+        let (guard, bytes) = entry.record(None).await.unwrap();
         drop(guard);
         entry.change(|machine, _| {
             machine.forget_outcome();
             true
         });
-        assert!(entry.record().await.is_none(), "what is on disk is not written over");
+        assert!(entry.record(None).await.is_none(), "what is on disk is not written over");
         let again = Record::read(&bytes).unwrap().entry().unwrap();
         assert_eq!((again.status(), again.facts.id), (Status::Completed, entry.facts.id.clone()));
         assert!(again.state.borrow().is_wrong());

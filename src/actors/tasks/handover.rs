@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::actors::task::TaskMsg;
 use crate::actors::upstreams::Answers;
 use crate::protocol::jsonrpc::RawJson;
-use crate::protocol::model::questions::{Question, Reply, cancelled};
+use crate::protocol::model::questions::{Question, Reply, can_answer, cancelled};
 use crate::protocol::session::Outcome;
 
 /// What a task runs.
@@ -34,7 +34,8 @@ struct Inner {
     now: Notify,
     /// What it said of that last.
     said: Mutex<Said>,
-    task: OnceLock<ActorRef<TaskMsg>>,
+    /// Its id and its actor.
+    task: OnceLock<(String, ActorRef<TaskMsg>)>,
     tickets: AtomicU64,
 }
 
@@ -82,17 +83,15 @@ impl Handover {
         }
     }
 
-    /// The server works on a task of its own: the call is to become one at once.
-    pub fn hurry(&self) {
-        self.0.now.notify_one();
+    /// The id of the task, once there is one.
+    pub fn id(&self) -> Option<&str> {
+        self.0.task.get().map(|(id, _)| id.as_str())
     }
 
-    /// What the server says of its task, on its way to whoever looks at ours.
-    pub fn says(&self, message: Option<String>) {
-        if let Some(task) = self.0.task.get() {
-            // A task that has ended says nothing more.
-            let _ = task.cast(TaskMsg::Says { id: None, message });
-        }
+    /// Whether whoever follows the task can be asked this. Of a task of the daemon before nobody knows
+    /// who that is, and so it is asked.
+    pub fn can_answer(&self, question: &Question) -> bool {
+        self.0.before.declared().is_none_or(|declared| can_answer(declared, question))
     }
 
     /// What the server says of a task of its own, newest shape, on its way to whoever looks at ours. The
@@ -101,7 +100,7 @@ impl Handover {
         let (id, message) = (task.member_str("taskId"), task.member_str("statusMessage"));
         let mut said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
         *said = Said { id: id.clone(), message: message.clone() };
-        if let Some(task) = self.0.task.get() {
+        if let Some((_, task)) = self.0.task.get() {
             // A task that has ended says nothing more.
             let _ = task.cast(TaskMsg::Says { id, message });
         } else {
@@ -112,7 +111,7 @@ impl Handover {
     /// Puts a question to whoever follows the task, and waits for the answer for as long as there is a
     /// task. Dropping the future withdraws the question.
     pub async fn put(&self, question: &Question) -> Reply {
-        let Some(task) = self.0.task.get() else { return Ok(cancelled()) };
+        let Some((_, task)) = self.0.task.get() else { return Ok(cancelled()) };
         let ticket = self.0.tickets.fetch_add(1, Ordering::Relaxed);
         let (reply, answered) = oneshot::channel();
         let _open = Open { task: task.clone(), ticket };
@@ -124,13 +123,13 @@ impl Handover {
     }
 
     /// The call is the task of this actor from now on.
-    pub(super) fn became(&self, actor: ActorRef<TaskMsg>) {
+    pub(super) fn became(&self, id: &str, actor: ActorRef<TaskMsg>) {
         let said = std::mem::take(&mut *self.0.said.lock().unwrap_or_else(PoisonError::into_inner));
         if said.id.is_some() {
             let _ = actor.cast(TaskMsg::Says { id: said.id, message: said.message });
         }
         // There is one task for each call.
-        let _ = self.0.task.set(actor);
+        let _ = self.0.task.set((id.to_owned(), actor));
     }
 }
 

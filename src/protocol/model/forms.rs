@@ -186,12 +186,12 @@ impl Field {
         let fits = match &self.kind {
             Kind::Text { least, most, format } => {
                 let text = value.text().ok_or_else(wrong)?;
-                within(text.chars().count() as u64, least.as_ref(), most.as_ref())
+                within(&(text.chars().count() as u64), least.as_ref(), most.as_ref())
                     && format.as_deref().is_none_or(|format| has_format(&text, format))
             }
             Kind::Number { whole, least, most } => {
                 let number: f64 = value.read().map_err(|_| wrong())?;
-                (!whole || number.fract() == 0.0) && within(number, least.as_ref(), most.as_ref())
+                (!whole || number.fract() == 0.0) && within(&number, least.as_ref(), most.as_ref())
             }
             Kind::Switch => value.read::<bool>().is_ok(),
             Kind::One(choices) => {
@@ -202,7 +202,7 @@ impl Field {
                 let texts: Vec<String> = value.read().map_err(|_| wrong())?;
                 let values = texts.iter().map(|text| chosen(choices, text));
                 let values: Vec<&str> = values.collect::<Option<_>>().ok_or_else(wrong)?;
-                let fits = within(values.len() as u64, least.as_ref(), most.as_ref());
+                let fits = within(&(values.len() as u64), least.as_ref(), most.as_ref());
                 return fits.then(|| RawJson::write(&values)).ok_or_else(wrong);
             }
             Kind::Any => true,
@@ -278,8 +278,8 @@ fn quoted(text: &str) -> String {
     format!("{text:?}")
 }
 
-fn within<T: PartialOrd>(value: T, least: Option<&T>, most: Option<&T>) -> bool {
-    least.is_none_or(|least| value >= *least) && most.is_none_or(|most| value <= *most)
+fn within<T: PartialOrd>(value: &T, least: Option<&T>, most: Option<&T>) -> bool {
+    least.is_none_or(|least| value >= least) && most.is_none_or(|most| value <= most)
 }
 
 fn bounds<T: std::fmt::Display>(least: Option<&T>, most: Option<&T>) -> String {

@@ -3,9 +3,9 @@
 use super::{Call, Subject};
 use crate::actors::broker::Held;
 use crate::actors::catalog::ToolRecord;
-use crate::actors::dispatch::confirm::{Verdict, check};
+use crate::actors::dispatch::confirm::{self, Verdict};
 use crate::actors::dispatch::{Context, Told};
-use crate::actors::upstreams::{Answers, CallWant, Reason};
+use crate::actors::upstreams::{Answers, CallWant};
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::questions::{Asking, Question, Reply, can_answer, read_responses};
 use crate::protocol::mrtr::Waits;
@@ -27,8 +27,7 @@ pub(super) fn needed(
     want: &CallWant,
     tool: &ToolRecord,
 ) -> Result<Option<Question>, Told> {
-    // Parameters are opened only where a policy looks at them.
-    match check(context, &want.caller, &want.server, tool, &want.params) {
+    match confirm::check(context, &want.caller, &want.server, tool, &want.params) {
         Verdict::Go => Ok(None),
         Verdict::Deny(told) => Err(told),
         Verdict::Ask(question) => Ok(Some(question)),
@@ -40,31 +39,12 @@ pub(super) fn read(params: &RawJson, subject: Subject<'_>) -> Result<Option<()>,
     let answers = read_responses(params);
     match answers.into_iter().find(|(key, answer)| key == KEY && answer.is_object()) {
         None => Ok(None),
-        Some((_, answer)) => judge(Ok(answer), subject).map(Some),
+        Some((_, answer)) => judge(&Ok(answer), subject).map(Some),
     }
 }
 
-fn judge(reply: Reply, subject: Subject<'_>) -> Result<(), Told> {
-    let approved = reply.is_ok_and(|answer| {
-        let content = answer.member("content");
-        let approve = content.and_then(|content| content.member("approve"));
-        answer.member_str("action").as_deref() == Some("accept")
-            && approve.is_some_and(|approve| approve.as_str() == "true")
-    });
-    if approved {
-        return Ok(());
-    }
-    let text = format!("{subject} was not called: it was not confirmed; nothing has happened");
-    Err(Told { reason: Reason::Unavailable, text })
-}
-
-fn nobody(subject: Subject<'_>) -> Told {
-    let text = format!(
-        "{subject} was not called: it has to be confirmed first (setting \
-         elicit.confirm_destructive, or a policy), this host cannot be asked, and nobody listens \
-         for questions; run `mcpx elicit watch` and try again, or allow the tool in [policy]"
-    );
-    Told { reason: Reason::Unavailable, text }
+fn judge(reply: &Reply, subject: Subject<'_>) -> Result<(), Told> {
+    if confirm::approved(reply) { Ok(()) } else { Err(confirm::refused(&subject.to_string())) }
 }
 
 impl Call<'_> {
@@ -94,10 +74,10 @@ impl Call<'_> {
                 let (server, what) = (self.subject.server.to_owned(), self.subject.to_string());
                 match self.context.broker.hold(Held { server, what, host, question, task: None }) {
                     Ok(answering) => answering.await,
-                    Err(_) => return Err(nobody(self.subject)),
+                    Err(_) => return Err(confirm::nobody(&self.subject.to_string())),
                 }
             }
         };
-        judge(reply, self.subject).map(|()| Consent::Given)
+        judge(&reply, self.subject).map(|()| Consent::Given)
     }
 }

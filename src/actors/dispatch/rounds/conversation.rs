@@ -80,10 +80,10 @@ impl Conversation {
             before.lead_to(now);
         }
         for (key, answer) in read_responses(&want.params) {
-            let asked = self.open.iter().position(|(open, _)| *open == key);
-            if let Some(at) =
-                asked.filter(|_| is_answer(self.open.get(asked.unwrap_or_default()), &answer))
-            {
+            let asked = |(open, question): &(String, Question)| {
+                *open == key && is_answer(question.kind(), &answer)
+            };
+            if let Some(at) = self.open.iter().position(asked) {
                 self.open.remove(at);
                 self.ongoing.reply(&key, Ok(answer));
             }
@@ -121,11 +121,19 @@ impl Conversation {
                 }
                 Step::News(News::Status(task)) => {
                     if let Answers::Task(handover) = &self.answers {
-                        handover.says(task.member_str("statusMessage"));
+                        handover.status(&task);
                     }
                 }
                 Step::News(News::Done(answered)) => return Stop::Over(answered),
                 Step::Reply(key, reply) => self.ongoing.reply(&key, reply),
+                // It has become a task meanwhile: whoever follows that is asked.
+                Step::Gathered if matches!(self.answers.present(), Answers::Task(_)) => {
+                    for (key, question) in std::mem::take(&mut self.open) {
+                        if let Err(error) = self.ask(context, subject, key, question) {
+                            return Stop::Cannot(error);
+                        }
+                    }
+                }
                 Step::Gathered => return Stop::Asks(self.open.clone()),
             }
         }
@@ -141,7 +149,7 @@ impl Conversation {
         question: Question,
     ) -> Result<(), RpcError> {
         let reply: Pin<Box<dyn Future<Output = Reply> + Send>> = match self.answers.present() {
-            Answers::Task(handover) => {
+            Answers::Task(handover) if handover.can_answer(&question) => {
                 let handover = handover.clone();
                 Box::pin(async move { handover.put(&question).await })
             }
@@ -159,7 +167,10 @@ impl Conversation {
                     what: subject.to_string(),
                     host: (!matches!(cannot, Answers::Nobody)).then(|| self.label.clone()),
                     question: question.clone(),
-                    task: None,
+                    task: match cannot {
+                        Answers::Task(handover) => handover.id().map(str::to_owned),
+                        _ => None,
+                    },
                 };
                 match context.broker.hold(held) {
                     Ok(answering) => Box::pin(answering),
@@ -194,16 +205,14 @@ enum Step {
     Gathered,
 }
 
-/// Whether `answer` can be one to this question: what is none is as good as missing.
-fn is_answer(asked: Option<&(String, Question)>, answer: &RawJson) -> bool {
-    let kind = asked.map(|(_, question)| question.kind());
-    answer.is_object()
-        && match kind {
-            Some(Kind::Form | Kind::Url) => answer.member_str("action").is_some(),
-            Some(Kind::Sampling) => answer.member("content").is_some(),
-            Some(Kind::Roots) => answer.member("roots").is_some(),
-            None => false,
-        }
+/// Whether `answer` can be one to a question of this kind: what is none is as good as missing.
+fn is_answer(kind: Kind, answer: &RawJson) -> bool {
+    let needed = match kind {
+        Kind::Form | Kind::Url => "action",
+        Kind::Sampling => "content",
+        Kind::Roots => "roots",
+    };
+    answer.is_object() && answer.member(needed).is_some()
 }
 
 /// The first that is answered; for ever nothing where nobody is asked. Cancel-safe.
