@@ -122,6 +122,9 @@ async fn a_task_whose_server_lives() {
         let (mut daemon, _server) = front(true, "");
         let mut host = daemon.shim(&[]);
         let id = begin(&mut host, revision).await;
+        // mcpx follows it.
+        let looks = || daemon.fake("up").transcript().with_method("tasks/get").len();
+        eventually!(SOON, looks() > 0);
         daemon.kill9();
         daemon.launch();
         let state = ended(&mut host, &id).await;

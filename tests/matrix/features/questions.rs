@@ -4,12 +4,11 @@ use serde_json::{Value, json};
 
 use crate::cell::Cell;
 use crate::rules::{Expect, Reason};
-use crate::support::raw_host::text_of;
 
-/// Key → reply, as the fake repeats it.
+/// Key → reply, as the fake repeats it in its first block.
 fn replies(answer: &Value) -> Value {
-    let text = text_of(answer);
-    serde_json::from_str(&text).unwrap_or_else(|_| panic!("no replies: {answer}"))
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+    serde_json::from_str(text).unwrap_or_else(|_| panic!("no replies: {answer}"))
 }
 
 /// Calls a tool that asks. Where that works: the replies. Else it is checked that it ended as the

@@ -51,7 +51,10 @@ async fn finish(cell: &mut Cell, made: &Value) -> Value {
             // The question comes while the result is waited for.
             Some("input_required") => return cell.request("tasks/result", id).await,
             Some("completed") if modern => return json!({ "result": state["result"] }),
-            Some("completed") => return cell.request("tasks/result", id).await,
+            // T-10: at 2025-11-25 an `isError` result is a task that failed.
+            Some("completed" | "failed") if !modern => {
+                return cell.request("tasks/result", id).await;
+            }
             _ => panic!("a task ended otherwise: {got}"),
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
