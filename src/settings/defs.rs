@@ -4,76 +4,13 @@
 //! `PUT /v1/settings`, `config/mcpx.example.toml` and `config/settings.schema.json` follow from it.
 //! A setting enters with the code that obeys it, never before.
 
+mod row;
+
 use std::time::Duration;
 
+pub(super) use self::row::camel;
+pub use self::row::{Applies, Def};
 use super::value::{Choice, Form, Kind};
-
-/// One setting.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Def {
-    /// Its name: table and key, snake case.
-    pub key: &'static str,
-    /// Type and bounds.
-    pub kind: Kind,
-    /// When a change is obeyed.
-    pub applies: Applies,
-    /// What it does, for people: sentences.
-    pub doc: &'static str,
-}
-
-/// When a change of a setting is obeyed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Applies {
-    /// At once, by whatever starts or is asked next.
-    Live,
-    /// When the daemon starts again.
-    Restart,
-}
-
-impl Applies {
-    /// As shown: `live` or `restart`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Restart => "restart",
-        }
-    }
-}
-
-impl Def {
-    /// The environment variable: `call.idle_timeout` is `MCPX_CALL_IDLE_TIMEOUT`.
-    pub fn variable(&self) -> String {
-        format!("MCPX_{}", self.key.replace('.', "_").to_ascii_uppercase())
-    }
-
-    /// The spelling of earlier configurations, where it differs: `upstream.eraCache`.
-    pub fn alias(&self) -> Option<String> {
-        let moved = MOVED.iter().find(|(_, key)| *key == self.key);
-        let alias = moved.map_or_else(|| camel(self.key), |(alias, _)| (*alias).to_owned());
-        (alias != self.key).then_some(alias)
-    }
-}
-
-/// Earlier spellings that stood in another table.
-const MOVED: &[(&str, &str)] =
-    &[("timing.taskEager", "tasks.eager"), ("protoMessages.taskAfter", "tasks.after")];
-
-/// The camel-case spelling of a snake-case name; dots stay.
-pub(super) fn camel(snake: &str) -> String {
-    let mut text = String::with_capacity(snake.len());
-    let mut raise = false;
-    for letter in snake.chars() {
-        if letter == '_' {
-            raise = true;
-        } else if raise {
-            text.push(letter.to_ascii_uppercase());
-            raise = false;
-        } else {
-            text.push(letter);
-        }
-    }
-    text
-}
 
 /// The setting of a name or of its alias.
 pub fn find(key: &str) -> Option<&'static Def> {
@@ -737,40 +674,4 @@ pub const DEFS: &[Def] = &[
 ];
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn keys_variables_and_aliases_are_unambiguous() {
-        let keys: BTreeSet<_> = DEFS.iter().map(|def| def.key).collect();
-        let variables: BTreeSet<_> = DEFS.iter().map(Def::variable).collect();
-        assert_eq!((keys.len(), variables.len()), (DEFS.len(), DEFS.len()));
-        for def in DEFS {
-            if let Some(alias) = def.alias() {
-                assert_eq!(find(&alias).map(|found| found.key), Some(def.key));
-            }
-            assert!(def.doc.ends_with('.') || def.doc.ends_with("..."), "{}", def.key);
-        }
-        for reserved in ["MCPX_STATE_DIR", "MCPX_RUNTIME_DIR", "MCPX_CONFIG", "MCPX_LOG"] {
-            assert!(!variables.contains(reserved), "{reserved} is not a setting (product.md 3)");
-        }
-    }
-
-    #[test]
-    fn the_spellings_of_the_seeds_are_aliases() {
-        for (alias, key) in [
-            ("upstream.eraCache", "upstream.era_cache"),
-            ("upstream.versionAttempts", "upstream.version_attempts"),
-            ("plumbing.stdioDrainGrace", "plumbing.stdio_drain_grace"),
-            ("plumbing.restartBackoffStep", "plumbing.restart_backoff_step"),
-            ("plumbing.restartBackoffMax", "plumbing.restart_backoff_max"),
-            ("transport.sseKeepAlive", "transport.sse_keep_alive"),
-            ("timing.taskEager", "tasks.eager"),
-            ("protoMessages.taskAfter", "tasks.after"),
-        ] {
-            assert_eq!(find(alias).map(|def| def.key), Some(key));
-        }
-    }
-}
+mod tests;

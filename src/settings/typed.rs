@@ -1,5 +1,6 @@
 //! Settings as the rest of the program receives them: one narrow struct for each need.
 
+mod elicit;
 mod listen;
 mod tasks;
 
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::elicit::ElicitSettings;
 pub use self::listen::ListenSettings;
 pub use self::tasks::TaskSettings;
 use super::layers::Resolved;
@@ -91,31 +93,6 @@ pub struct HostSettings {
     pub log_rate: usize,
     /// `host.drain`: how long hosts' requests may go on when the daemon stops.
     pub drain: Duration,
-}
-
-/// Questions to hosts and people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ElicitSettings {
-    /// `elicit.hold`: how long a question is kept although nobody listens.
-    pub hold: Duration,
-    /// `elicit.linger`: how long a question is kept after the last who saw it has gone.
-    pub linger: Duration,
-    /// `elicit.timeout`: how long an answer is waited for.
-    pub timeout: Duration,
-    /// `elicit.max_open`: questions that wait for a person at once.
-    pub max_open: usize,
-    /// `elicit.keep_lost`: how long a daemon shows what an earlier one lost.
-    pub keep_lost: Duration,
-    /// `elicit.confirm_destructive`: whether calls that may destroy are confirmed (E-10).
-    pub confirm_destructive: bool,
-    /// `elicit.max_rounds`: how often a call may be asked.
-    pub max_rounds: usize,
-    /// `elicit.max_parked`: calls that wait for a host's next request.
-    pub max_parked: usize,
-    /// `elicit.state_ttl`: how long they wait.
-    pub state_ttl: Duration,
-    /// `elicit.gather`: how long further questions are waited for.
-    pub gather: Duration,
 }
 
 /// Hosts over HTTP: the listener.
@@ -398,7 +375,7 @@ impl Settings {
             http: v.http(),
             sessions: v.sessions(),
             call: v.call(),
-            elicit: v.elicit(),
+            elicit: ElicitSettings::of(v),
             tasks: TaskSettings::of(v),
             upstream: v.upstream(),
             remote: v.remote(),
@@ -489,21 +466,6 @@ impl Values<'_> {
             max_subscriptions: self.count("host.max_subscriptions"),
             log_rate: self.count("host.log_rate"),
             drain: self.time("host.drain"),
-        }
-    }
-
-    fn elicit(&self) -> ElicitSettings {
-        ElicitSettings {
-            hold: self.time("elicit.hold"),
-            linger: self.time("elicit.linger"),
-            timeout: self.time("elicit.timeout"),
-            max_open: self.count("elicit.max_open"),
-            keep_lost: self.time("elicit.keep_lost"),
-            confirm_destructive: self.switch("elicit.confirm_destructive"),
-            max_rounds: self.count("elicit.max_rounds"),
-            max_parked: self.count("elicit.max_parked"),
-            state_ttl: self.time("elicit.state_ttl"),
-            gather: self.time("elicit.gather"),
         }
     }
 

@@ -36,7 +36,7 @@ fn cancelled(fake: &Fake) -> usize {
     fake.transcript().with_method("notifications/cancelled").len()
 }
 
-fn call(tool: &str, arguments: Value) -> Value {
+fn call(tool: &str, arguments: &Value) -> Value {
     json!({ "name": tool, "arguments": arguments })
 }
 
@@ -57,7 +57,7 @@ async fn asked(host: &mut RawHost, params: &Value) -> Value {
 async fn e06_one_call_waits_through_the_rounds_of_its_host() {
     let (daemon, fake) = one("elicit.gather = \"300ms\"");
     let mut host = able(&daemon).await;
-    let params = call("up_ask_many", json!({}));
+    let params = call("up_ask_many", &json!({}));
     let first = asked(&mut host, &params).await;
     let both = keys(&first);
     assert_eq!(both.len(), 2, "{first}");
@@ -89,7 +89,7 @@ async fn e07_a_state_is_good_for_its_request_alone() {
     let (daemon, _) = one("");
     let mut host = http_host(&daemon, MODERN).await;
     host.capabilities = json!({ "elicitation": { "form": {} } });
-    let params = call("up_ask_form", json!({ "id": "x" }));
+    let params = call("up_ask_form", &json!({ "id": "x" }));
     let answer = host.request("tools/call", params.clone()).await;
     let first = &answer["result"];
     let reply = json!({ keys(first)[0].clone(): accept(json!({ "name": "Ada" })) });
@@ -116,7 +116,7 @@ async fn e07_a_state_is_good_for_its_request_alone() {
 async fn a_parked_call_ends_when_its_time_is_up() {
     let (daemon, fake) = one("elicit.state_ttl = \"400ms\"");
     let mut host = able(&daemon).await;
-    let params = call("up_ask_form", json!({}));
+    let params = call("up_ask_form", &json!({}));
     let first = asked(&mut host, &params).await;
     eventually!(SOON, cancelled(&fake) == 1);
     let reply = json!({ keys(&first)[0].clone(): accept(json!({ "name": "Ada" })) });
@@ -128,7 +128,7 @@ async fn a_parked_call_ends_when_its_time_is_up() {
         answer["error"]["message"].as_str().unwrap().contains("expired")
     });
     // The instance is free again.
-    let echo = host.modern("tools/call", call("up_echo", json!({ "text": "on" }))).await;
+    let echo = host.modern("tools/call", call("up_echo", &json!({ "text": "on" }))).await;
     assert_eq!(text_of(&echo), "on");
 }
 
@@ -143,7 +143,7 @@ async fn parked_calls_are_bounded() {
     daemon.write_config(std::slice::from_ref(&fake), &more);
     daemon.launch();
     let mut host = able(&daemon).await;
-    let params = call("up_ask_form", json!({}));
+    let params = call("up_ask_form", &json!({}));
     let first = asked(&mut host, &params).await;
     asked(&mut host, &params).await;
     let third = host.modern("tools/call", params.clone()).await;
@@ -161,7 +161,7 @@ async fn parked_calls_are_bounded() {
 async fn e09_after_a_restart_the_outcome_is_unknown() {
     let (mut daemon, fake) = one("");
     let mut host = able(&daemon).await;
-    let params = call("up_ask_form", json!({}));
+    let params = call("up_ask_form", &json!({}));
     let first = asked(&mut host, &params).await;
     daemon.kill9();
     daemon.launch();

@@ -112,7 +112,7 @@ struct Call<'a> {
 
 impl Call<'_> {
     /// What a state of ours is bound to.
-    fn bound<'w>(&self, want: &'w CallWant) -> Bound<'w> {
+    fn bound(want: &CallWant) -> Bound<'_> {
         Bound {
             method: want.method.as_str(),
             server: &want.server,
@@ -177,7 +177,7 @@ impl Call<'_> {
         }
         let mut object = Object::read_or_empty(Some(&result));
         let kept = self.context.parked.keep(
-            self.bound(want),
+            Self::bound(want),
             Waits::Confirmed,
             object.get(STATE).cloned(),
             None,
@@ -189,7 +189,7 @@ impl Call<'_> {
     /// A host brings a state of ours.
     async fn resume(self, want: CallWant, text: &str) -> Result<Outcome, Told> {
         let parked = &self.context.parked;
-        let state = match parked.open(self.bound(&want), text) {
+        let state = match parked.open(Self::bound(&want), text) {
             Ok(state) => state,
             Err(unfit) => return Ok(Err(answers::bad_state(unfit.to_string()))),
         };
@@ -258,7 +258,7 @@ impl Call<'_> {
             Stop::Cannot(error) => Ok(Err(error)),
             Stop::Asks(asking) => {
                 let kept = self.context.parked.keep(
-                    self.bound(want),
+                    Self::bound(want),
                     Waits::Open,
                     None,
                     Some(conversation),

@@ -14,7 +14,7 @@ use super::ongoing::{Called, News, Ongoing};
 use crate::actors::upstreams::{CallWant, Reason, Refused, Shared};
 use crate::protocol::jsonrpc::{Object, RawJson, RpcError};
 use crate::protocol::model::questions::{
-    Asking, Kind, RESPONSES, Reply, STATE, cancelled, responses,
+    Asking, Kind, Question, RESPONSES, Reply, STATE, cancelled, responses,
 };
 use crate::protocol::session::{Answer, Limit};
 
@@ -31,7 +31,8 @@ pub struct Rounds {
     attempt: Option<Attempt>,
     /// The last attempt is not over either.
     inner: Option<Box<Ongoing>>,
-    rounds: usize,
+    /// How many there were.
+    round: usize,
 }
 
 type Attempt = Pin<Box<dyn Future<Output = Result<Called, Refused>> + Send>>;
@@ -65,7 +66,7 @@ impl Rounds {
             ready: VecDeque::new(),
             attempt: None,
             inner: None,
-            rounds: 0,
+            round: 0,
         };
         rounds.begin(Asking::read(result)?);
         Ok(rounds)
@@ -123,16 +124,16 @@ impl Rounds {
     }
 
     fn begin(&mut self, asking: Asking) {
-        self.rounds += 1;
+        self.round += 1;
         let most = self.shared.settings().elicit.max_rounds;
-        if self.rounds > most {
+        if self.round > most {
             self.ready.push_back(News::Done(Err(too_many(&self.want.server, most))));
             return;
         }
         self.state = asking.state;
-        let open = |(key, question): &(String, _)| Open {
+        let open = |(key, question): &(String, Question)| Open {
             key: key.clone(),
-            kind: crate::protocol::model::questions::Question::kind(question),
+            kind: question.kind(),
             answer: None,
         };
         self.open = asking.questions.iter().map(open).collect();

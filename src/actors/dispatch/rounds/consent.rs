@@ -58,8 +58,12 @@ impl Call<'_> {
     ) -> Result<Consent, Told> {
         let reply = match want.caller.answers.present() {
             Answers::Inline { declared } if can_answer(declared, &question) => {
-                let kept =
-                    self.context.parked.keep(self.bound(want), Waits::Confirmation, upstream, None);
+                let kept = self.context.parked.keep(
+                    Self::bound(want),
+                    Waits::Confirmation,
+                    upstream,
+                    None,
+                );
                 let state = Some(kept.map_err(|limit| self.no_room(&limit))?);
                 let questions = vec![(KEY.to_owned(), question)];
                 return Ok(Consent::Asks(Asking { questions, state }.write()));
