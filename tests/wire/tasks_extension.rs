@@ -182,6 +182,15 @@ async fn t05_t06_questions_before_and_after() {
     host.capabilities["elicitation"] = json!({ "form": {} });
     let inline = host.call("up_task_work", json!({ "ms": 0, "ask": true, "text": "i" })).await;
     assert_eq!(inline["result"]["resultType"], "input_required", "{inline}");
+    // Answered first: a shared server that asks works on one call at a time.
+    let keys = inline["result"]["inputRequests"].as_object().unwrap().keys();
+    let replies: serde_json::Map<String, Value> =
+        keys.map(|key| (key.clone(), json!({ "action": "decline" }))).collect();
+    let retry = json!({ "name": "up_task_work",
+        "arguments": { "ms": 0, "ask": true, "text": "i" },
+        "inputResponses": replies, "requestState": inline["result"]["requestState"] });
+    let retried = host.request("tools/call", retry).await;
+    assert_eq!(retried["result"]["resultType"], "complete", "{retried}");
     let later = host.call("up_task_work", json!({ "ms": 700, "ask": true, "text": "l" })).await;
     assert_eq!(later["result"]["resultType"], "task", "{later}");
     let id = later["result"]["taskId"].clone();

@@ -51,8 +51,8 @@ pub(super) enum Plan {
     AtOnce {
         /// How long its host wants it kept.
         ttl: Option<Duration>,
-        /// Its server is likely to make one, too.
-        upstream: bool,
+        /// Whether its server makes one, too.
+        upstream: Support,
     },
     /// A task when this has passed, or when its server makes one.
     After(Option<Duration>),
@@ -98,10 +98,7 @@ pub(super) fn plan(
     match request.tasks.form {
         TaskForm::Core => match asked_ttl(&request.params) {
             Some(_) if tool.support == Support::Forbidden => Err(forbidden(tool.name)),
-            Some(ttl) => {
-                let upstream = matches!(tool.support, Support::Optional | Support::Required);
-                Ok(Plan::AtOnce { ttl, upstream })
-            }
+            Some(ttl) => Ok(Plan::AtOnce { ttl, upstream: tool.support }),
             None => Ok(handle(request, tool, settings)),
         },
         // T-03: nothing has run.
@@ -126,7 +123,8 @@ fn after(request: &Request, settings: &Settings) -> Option<Duration> {
 /// Whether its sender can be asked anything.
 fn can_answer(request: &Request) -> bool {
     let declared = request.caller.answers.declared();
-    declared.is_some_and(|declared| declared.as_bytes() != b"{}")
+    let kinds = ["elicitation", "sampling", "roots"];
+    declared.is_some_and(|declared| kinds.iter().any(|kind| declared.member(kind).is_some()))
 }
 
 /// product.md 4: for hosts without tasks.
@@ -197,7 +195,9 @@ pub(super) async fn run(
     }
     let waited = matches!(plan, Plan::Handle(_));
     let patience = match plan {
-        Plan::AtOnce { upstream: true, .. } => context.settings().tasks.eager,
+        // It makes one as soon as it is open, and cannot do otherwise.
+        Plan::AtOnce { upstream: Support::Required, .. } => context.settings().upstream.handshake,
+        Plan::AtOnce { upstream: Support::Optional, .. } => context.settings().tasks.eager,
         _ => Duration::ZERO,
     };
     match context.tasks.begin(begin, &handover, work).await {
