@@ -29,7 +29,7 @@ async fn questions(daemon: &Daemon) -> Vec<Value> {
 
 /// The one question that is open, once it is.
 async fn question(daemon: &Daemon) -> Value {
-    let mut found = Vec::new();
+    let mut found;
     eventually!(
         SOON,
         {

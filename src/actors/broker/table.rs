@@ -161,7 +161,7 @@ impl Table {
             self.open.get(id).map(|entry| &entry.view).or_else(lost)
         };
         let change = |key: String| match kept(&key) {
-            Some(view) => Change::Put { value: RawJson::write(view).as_bytes().to_vec(), key },
+            Some(view) => Change::Put { key, value: RawJson::write(view).as_bytes().to_vec() },
             None => Change::Remove { key },
         };
         unwritten.into_iter().map(change).collect()
@@ -181,5 +181,5 @@ pub(super) fn lost(record: &[u8], expires_at: u64) -> Option<QuestionView> {
     let fate = "the daemon ended before it was answered; its call was told that the outcome is \
                 unknown, check before calling again";
     let (state, fate) = (QuestionState::Lost, Some(fate.to_owned()));
-    Some(QuestionView { state, fate, expires_at, ..view })
+    Some(QuestionView { state, expires_at, fate, ..view })
 }

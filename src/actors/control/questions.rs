@@ -11,13 +11,10 @@ pub(super) fn list(context: &Context) -> RawJson {
 }
 
 pub(super) fn show(context: &Context, id: &str) -> Result<RawJson, ApiError> {
-    match context.broker.question(id) {
-        Some(view) => Ok(RawJson::write(&view)),
-        None => {
-            let open = context.broker.questions().into_iter().map(|view| view.id);
-            Err(unknown(id, &open.collect::<Vec<_>>()))
-        }
-    }
+    context.broker.question(id).map(|view| RawJson::write(&view)).ok_or_else(|| {
+        let open = context.broker.questions().into_iter().map(|view| view.id);
+        unknown(id, &open.collect::<Vec<_>>())
+    })
 }
 
 pub(super) fn accept(context: &Context, answer: AnswerRequest) -> Result<RawJson, ApiError> {

@@ -173,10 +173,9 @@ fn leaf(op: &'static Op, name: &'static str) -> Command {
 fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
     let arg = Arg::new(param.name).help(param.doc);
     Some(match (param.name, param.kind) {
-        // On a terminal progress is always wanted, elsewhere never; questions are always shown.
-        ("progress" | "questions", _) => return None,
-        // It stands in `content`'s place.
-        ("value", _) => return None,
+        // On a terminal progress is always wanted, elsewhere never; questions are always shown; a value
+        // stands in `content`'s place.
+        ("progress" | "questions" | "value", _) => return None,
         ("content", _) => {
             arg.value_name("JSON | KEY=VALUE | VALUE").action(ArgAction::Append).num_args(0..).help(
                 "The fields of its form: KEY=VALUE each, one JSON object, or `-` for one on stdin; or \

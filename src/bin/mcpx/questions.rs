@@ -101,7 +101,8 @@ pub(crate) fn example(view: &QuestionView) -> String {
         QuestionKind::Form => {
             let form = Form::of(&view.params);
             let needed = form.fields.iter().filter(|field| field.required);
-            clean(&needed.map(|field| format!(" {}=…", field.name)).collect::<String>())
+            let words: Vec<String> = needed.map(|field| format!(" {}=…", field.name)).collect();
+            clean(&words.concat())
         }
     }
 }
