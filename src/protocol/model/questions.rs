@@ -158,16 +158,16 @@ pub fn read_responses(params: &RawJson) -> Vec<(String, RawJson)> {
 /// where none named means forms; sampling with tools only with the capability of that name. What
 /// sampling includes of other servers' context is a wish that may be ignored, and needs nothing.
 pub fn can_answer(declared: &RawJson, question: &Question) -> bool {
-    let has = |capability: &RawJson, key| capability.member(key).is_some_and(|it| it.is_object());
-    let declares = |key| declared.member(key).filter(RawJson::is_object);
+    let has = |of: &RawJson, key| of.member(key).is_some_and(|it| it.is_object());
+    let capability = |key| declared.member(key).filter(RawJson::is_object);
     match question.kind() {
         Kind::Form => {
-            declares("elicitation").is_some_and(|it| has(&it, "form") || !has(&it, "url"))
+            capability("elicitation").is_some_and(|it| has(&it, "form") || !has(&it, "url"))
         }
-        Kind::Url => declares("elicitation").is_some_and(|it| has(&it, "url")),
-        Kind::Roots => declares("roots").is_some(),
+        Kind::Url => capability("elicitation").is_some_and(|it| has(&it, "url")),
+        Kind::Roots => capability("roots").is_some(),
         Kind::Sampling => {
-            declares("sampling").is_some_and(|it| !question.wants_tools() || has(&it, "tools"))
+            capability("sampling").is_some_and(|it| !question.wants_tools() || has(&it, "tools"))
         }
     }
 }
