@@ -17,8 +17,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use super::caller::{self, CallScope, Leased, Place};
 use super::directory::Watched;
 use super::ongoing::{Called, News, Ongoing};
@@ -533,8 +531,10 @@ impl UpstreamTask {
         let wanted = self.progress.as_ref().filter(|progress| progress.wants_progress());
         if let (Some(progress), Some(message)) = (wanted, &task.message) {
             self.steps += 1;
-            let note = json!({ "progress": self.steps, "message": message });
-            progress.send(RawJson::write(&note));
+            let mut note = Object::new();
+            note.set("progress", RawJson::write(&self.steps));
+            note.set("message", RawJson::write(message));
+            progress.send(note.write());
         }
     }
 
