@@ -63,14 +63,11 @@ async fn a_question_at_the_broker() {
     let (mut daemon, _) = front(false, "elicit.hold = \"1m\"");
     let mut host = setup::host(&daemon, "2024-11-05").await;
     host.start_call(50, "up_ask_form", json!({ "id": "kept" })).await;
-    let mut listed = Value::Null;
     let shown = async |daemon: &Daemon| {
         daemon.cli(&["elicit", "list", "--json"]).await.expect_code(0).json()["questions"].clone()
     };
-    eventually!(SOON, {
-        listed = shown(&daemon).await;
-        listed[0]["state"] == "open"
-    });
+    eventually!(SOON, shown(&daemon).await[0]["state"] == "open");
+    let listed = shown(&daemon).await;
     daemon.kill9();
     let answer = host.expect_response(50).await;
     assert_eq!(reason(&answer), "outcome_unknown", "{answer}");

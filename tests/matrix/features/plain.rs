@@ -22,7 +22,7 @@ pub async fn structured(cell: &mut Cell, expect: Expect) {
     let answer = cell.call("add", json!({ "a": 1, "b": 2 })).await;
     let (text, wanted) = match expect {
         Expect::Works => ("3", json!({ "sum": 3 })),
-        Expect::Not(Reason::NoStructuredHost) => ("3\n{\"sum\":3}", Value::Null),
+        Expect::Not(Reason::StructuredHost) => ("3\n{\"sum\":3}", Value::Null),
         Expect::Not(_) => ("3", Value::Null),
     };
     assert_eq!(text_of(&answer), text, "{answer}");

@@ -31,16 +31,16 @@ fn check_impossible(cell: &Cell, expect: Expect, answer: &Value) {
     let text = answer.to_string();
     let failed = answer["error"].is_object() || answer["result"]["isError"] == true;
     match expect {
-        Expect::Not(Reason::NoFormUp | Reason::NoUrlUp | Reason::NoToolsUp) => {
+        Expect::Not(Reason::FormUp | Reason::UrlUp | Reason::ToolsUp) => {
             assert!(failed && text.contains("has no such question"), "{answer}");
         }
-        Expect::Not(Reason::NoFormHost | Reason::NoUrlHost) if cell.upstream.peer.modern() => {
+        Expect::Not(Reason::FormHost | Reason::UrlHost) if cell.upstream.peer.modern() => {
             assert!(failed && text.contains("elicitation"), "{answer}");
         }
-        Expect::Not(Reason::NoFormHost | Reason::NoUrlHost) => {
+        Expect::Not(Reason::FormHost | Reason::UrlHost) => {
             assert!(text.contains(r#"\"action\":\"cancel\""#), "{answer}");
         }
-        Expect::Not(Reason::NoToolsHost) => {
+        Expect::Not(Reason::ToolsHost) => {
             assert!(failed && text.contains("sampling"), "{answer}");
         }
         other => panic!("{other:?} is not about questions"),
