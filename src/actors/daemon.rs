@@ -240,10 +240,7 @@ fn own_capabilities() -> RawJson {
     capabilities.set("prompts", changing);
     capabilities.set("completions", RawJson::empty_object());
     // Tasks in both forms; the edge leaves each revision its own (H-24).
-    let core = serde_json::json!({
-        "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } },
-    });
-    capabilities.set("tasks", RawJson::write(&core));
+    capabilities.set("tasks", tasks::core());
     let mut extensions = Object::new();
     extensions.set(tasks::EXTENSION, RawJson::empty_object());
     capabilities.set("extensions", extensions.write());
