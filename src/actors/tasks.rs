@@ -165,6 +165,7 @@ impl TasksHandle {
             entry.note_upstream(&id);
         }
         self.shared.write(&entry, None).await;
+        entry.was_kept();
         let limit = settings.daemon.ask;
         let args = TaskArgs { entry: Arc::clone(&entry), work, shared: Arc::clone(&self.shared) };
         let started = self.shared.actor.ask(limit, |reply| TasksMsg::Begin { args, reply }).await;

@@ -64,6 +64,16 @@ impl Table {
 
     async fn begin(&self, ttl: Duration, work: Work) -> Result<(Arc<Entry>, Handover), NotBegun> {
         let handover = Handover::new(Answers::Nobody, None);
+        let begun = self.begin_of(&handover, ttl, work).await;
+        begun.map(|entry| (entry, handover))
+    }
+
+    async fn begin_of(
+        &self,
+        handover: &Handover,
+        ttl: Duration,
+        work: Work,
+    ) -> Result<Arc<Entry>, NotBegun> {
         let begin = Begin {
             owner: Some("mine".to_owned()),
             tool: "t".to_owned(),
@@ -73,8 +83,7 @@ impl Table {
             project: None,
             legacy: true,
         };
-        let entry = self.tasks.begin(begin, &handover, work).await;
-        entry.map(|entry| (entry, handover)).map_err(|(why, _)| why)
+        self.tasks.begin(begin, handover, work).await.map_err(|(why, _)| why)
     }
 
     async fn end(self) {
@@ -104,6 +113,7 @@ async fn ended(entry: &Entry) -> Status {
 }
 
 const LONG: Duration = Duration::from_hours(1);
+const SOON: Duration = Duration::from_secs(10);
 
 /// T-10, T-14: what a task ended with is given out unchanged, from memory and from the store.
 #[tokio::test]
@@ -250,5 +260,39 @@ async fn t18_tasks_of_the_daemon_before() {
     let went_on = after.tasks.outcome(&find(&resumed)).await.unwrap().unwrap();
     assert_eq!(went_on.as_str(), result("went on").as_str());
     after.end().await;
+    stage.end().await;
+}
+
+/// T-18: which task its server works on is on record with the task itself, where that is known before,
+/// and whoever waits for that to hand the task out waits for nothing more.
+#[tokio::test]
+async fn t18_a_task_is_on_record_with_that_of_its_server() {
+    let stage = Stage::new(|_| {}).await;
+    let store = open(stage.folder.path());
+    let before = Table::over(&stage, &store).await;
+    let handover = Handover::new(Answers::Nobody, None);
+    handover.status(&RawJson::write(&json!({ "taskId": "resumed" })));
+    let entry = before.begin_of(&handover, LONG, never()).await.unwrap();
+    tokio::time::timeout(SOON, entry.is_noted()).await.expect("it is on record");
+    // As after a kill: nothing was flushed.
+    let after = Table::over(&stage, &store).await;
+    let found = after.tasks.find(&entry.facts.id, Some("mine")).unwrap();
+    assert_eq!(ended(&found).await, Status::Completed);
+    before.end().await;
+    after.end().await;
+    stage.end().await;
+}
+
+/// T-18: a handle is not kept back for that once its task asks something.
+#[tokio::test]
+async fn t18_a_task_that_asks_is_handed_out() {
+    let stage = Stage::new(|_| {}).await;
+    let table = Table::over(&stage, &open(stage.folder.path())).await;
+    let (entry, handover) = table.begin(LONG, never()).await.unwrap();
+    let question = Question::new("roots/list", None).unwrap();
+    let asks = tokio::spawn(async move { handover.put(&question).await });
+    tokio::time::timeout(SOON, entry.is_noted()).await.expect("it asks");
+    table.end().await;
+    asks.await.unwrap().unwrap();
     stage.end().await;
 }

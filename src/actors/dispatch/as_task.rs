@@ -51,8 +51,6 @@ pub(super) enum Plan {
     AtOnce {
         /// How long its host wants it kept.
         ttl: Option<Duration>,
-        /// Whether its server makes one, too.
-        upstream: Support,
     },
     /// A task when this has passed, or when its server makes one.
     After(Option<Duration>),
@@ -75,7 +73,7 @@ impl Plan {
             return None;
         }
         let asked = match self {
-            Self::AtOnce { ttl, .. } => *ttl,
+            Self::AtOnce { ttl } => *ttl,
             _ => None,
         };
         let ttl = asked.unwrap_or(settings.tasks.ttl).min(settings.tasks.max_ttl);
@@ -98,7 +96,7 @@ pub(super) fn plan(
     match request.tasks.form {
         TaskForm::Core => match asked_ttl(&request.params) {
             Some(_) if tool.support == Support::Forbidden => Err(forbidden(tool.name)),
-            Some(ttl) => Ok(Plan::AtOnce { ttl, upstream: tool.support }),
+            Some(ttl) => Ok(Plan::AtOnce { ttl }),
             None => Ok(handle(request, tool, settings)),
         },
         // T-03: nothing has run.
@@ -151,7 +149,7 @@ fn forbidden(tool: &str) -> RpcError {
 /// The task that a call is to become, if it becomes one.
 pub(super) fn begin(request: &Request, plan: &Plan, tool: &str, server: &str) -> Begin {
     let ttl = match plan {
-        Plan::AtOnce { ttl, .. } => *ttl,
+        Plan::AtOnce { ttl } => *ttl,
         _ => None,
     };
     Begin {
@@ -178,12 +176,32 @@ pub(super) fn hand_over(request: &mut Request, plan: &Plan) -> Handover {
     handover
 }
 
+/// How long a handle is kept back for its server's own task to be on record (T-18): a handle that a host
+/// has is one that the next daemon can go on with.
+fn patience(plan: &Plan, asked: Option<TaskWant>, settings: &Settings) -> Duration {
+    match asked {
+        // It makes one as soon as it is open, and cannot do otherwise.
+        Some(asked) if asked.support == Support::Required => settings.upstream.handshake,
+        // It makes one if it wants to.
+        Some(asked) if asked.eager && matches!(plan, Plan::AtOnce { .. }) => settings.tasks.eager,
+        _ => Duration::ZERO,
+    }
+}
+
 /// Runs `work` as `plan` says: to its outcome, or until it is a task, whose handle is the answer then.
+/// `asked` is what its server is told of tasks.
+///
+/// A server that answers with a task of its own makes ours at once: T-04's window is for calls of which
+/// nobody knows yet whether they take long. Waiting here for one that says it does would gain nothing
+/// but a result in place of a handle, keep it off the record meanwhile (T-18), and put what it asks
+/// inline although its server has it in a task, which hosts with the extension are to see as such
+/// (suite: tasks-mrtr-input, whose task asks within the window).
 pub(super) async fn run(
     context: &Context,
     plan: Plan,
     handover: Handover,
     begin: Begin,
+    asked: Option<TaskWant>,
     mut work: Work,
 ) -> Outcome {
     if !matches!(plan, Plan::AtOnce { .. }) {
@@ -194,20 +212,19 @@ pub(super) async fn run(
         }
     }
     let waited = matches!(plan, Plan::Handle(_));
-    let patience = match plan {
-        // It makes one as soon as it is open, and cannot do otherwise.
-        Plan::AtOnce { upstream: Support::Required, .. } => context.settings().upstream.handshake,
-        Plan::AtOnce { upstream: Support::Optional, .. } => context.settings().tasks.eager,
-        _ => Duration::ZERO,
-    };
+    let patience = patience(&plan, asked, &context.settings());
     match context.tasks.begin(begin, &handover, work).await {
-        Ok(entry) if patience > Duration::ZERO => {
-            // So that its server's task is known to the next daemon; a handle is not held up by it.
-            let _ = tokio::time::timeout(patience, entry.is_noted()).await;
-            Ok(entry.task(context.settings().tasks.poll).handle())
+        Ok(entry) => {
+            if patience > Duration::ZERO {
+                // Where it takes longer, the next daemon cannot go on with it, and says so.
+                let _ = tokio::time::timeout(patience, entry.is_noted()).await;
+            }
+            Ok(if waited {
+                as_handle(&entry.facts.what, &entry.facts.id)
+            } else {
+                entry.task(context.settings().tasks.poll).handle()
+            })
         }
-        Ok(entry) if waited => Ok(as_handle(&entry.facts.what, &entry.facts.id)),
-        Ok(entry) => Ok(entry.task(context.settings().tasks.poll).handle()),
         // Whoever is prepared to wait does so.
         Err((_, Some(work))) if !matches!(plan, Plan::AtOnce { .. }) => work.await,
         Err((why, _)) => {

@@ -42,7 +42,7 @@ async fn start(
     let handover = as_task::hand_over(&mut request, &plan);
     let own = context.clone();
     let work = Box::pin(async move { run(&own, request, upstream, prepared, task).await });
-    Box::pin(as_task::run(context, plan, handover, begin, work)).await
+    Box::pin(as_task::run(context, plan, handover, begin, task, work)).await
 }
 
 struct Prepared {

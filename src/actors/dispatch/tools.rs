@@ -184,13 +184,13 @@ async fn call_as_task(
 ) -> Outcome {
     let begin = as_task::begin(&request, &plan, &called.tool.name, &called.key);
     let handover = as_task::hand_over(&mut request, &plan);
-    let own = context.clone();
+    let (own, task) = (context.clone(), called.task);
     let work = Box::pin(async move {
         let Called { key, tool, upstream, task } = called;
         let answered = upstream_call(&own, request, key, &tool, upstream, task).await;
         answered.unwrap_or_else(|told| Ok(told.as_tool_result()))
     });
-    as_task::run(context, plan, handover, begin, work).await
+    as_task::run(context, plan, handover, begin, task, work).await
 }
 
 /// The tool of this name of a server that had not been listed. It may start slowly, and hosts know

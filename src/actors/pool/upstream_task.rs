@@ -24,7 +24,7 @@ use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{CallWant, Caller, Reason, Refused, Shared};
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
 use crate::protocol::model::questions::{self, Kind, Question, Reply};
-use crate::protocol::model::tasks::{Detail, Support, Task};
+use crate::protocol::model::tasks::{self, Detail, Support, Task};
 use crate::protocol::revision::Era;
 use crate::protocol::session::pending::CallLimits;
 use crate::protocol::session::upstream::TaskWant;
@@ -300,22 +300,15 @@ impl UpstreamTask {
         if !self.replies.is_empty() && self.update.is_idle() {
             let replies = std::mem::take(&mut self.replies);
             self.updating = replies.iter().map(|(key, _)| key.clone()).collect();
-            let mut params = self.named();
-            params.set("inputResponses", questions::responses(&replies));
+            let params = tasks::update(&self.id, &replies);
             self.update = self.request("tasks/update", &params, self.limits());
         }
         let now = clock::now();
         if self.look.is_idle() && self.rhythm.due.is_some_and(|due| due <= now) {
             self.rhythm.due = None;
             self.rhythm.looked = now;
-            self.look = self.request("tasks/get", &self.named(), self.limits());
+            self.look = self.request("tasks/get", &tasks::named(&self.id), self.limits());
         }
-    }
-
-    fn named(&self) -> Object {
-        let mut params = Object::new();
-        params.set("taskId", RawJson::write(&self.id));
-        params
     }
 
     fn limits(&self) -> CallLimits {
@@ -328,11 +321,11 @@ impl UpstreamTask {
     fn start_fetch(&mut self) {
         if self.fetch.is_idle() {
             let limits = CallLimits { idle: Duration::MAX, total: Duration::MAX };
-            self.fetch = self.request("tasks/result", &self.named(), limits);
+            self.fetch = self.request("tasks/result", &tasks::named(&self.id), limits);
         }
     }
 
-    fn request(&self, method: &'static str, params: &Object, limits: CallLimits) -> Request {
+    fn request(&self, method: &'static str, params: &RawJson, limits: CallLimits) -> Request {
         let (shared, place) = (Arc::clone(&self.shared), self.place.again());
         let mut want = self.want_of(method, params);
         Request::Calling(Box::pin(async move {
@@ -348,12 +341,12 @@ impl UpstreamTask {
         }))
     }
 
-    fn want_of(&self, method: &'static str, params: &Object) -> CallWant {
+    fn want_of(&self, method: &'static str, params: &RawJson) -> CallWant {
         CallWant {
             server: self.place.server.def.key.as_str().into(),
             caller: self.caller.clone(),
             method: Method::known(method),
-            params: params.write(),
+            params: params.clone(),
             progress: None,
             repeatable: method != "tasks/update",
             task: Some(self.want),
@@ -543,7 +536,7 @@ impl UpstreamTask {
         if self.ended || self.seen.status.is_terminal() {
             return;
         }
-        let want = self.want_of("tasks/cancel", &self.named());
+        let want = self.want_of("tasks/cancel", &tasks::named(&self.id));
         caller::tell(&self.shared, &self.place, &want, self.limits());
     }
 }

@@ -12,6 +12,7 @@ use crate::actors::support::slot::Slot;
 use crate::protocol::jsonrpc::{RawJson, RpcError};
 use crate::protocol::model::questions::Asking;
 use crate::protocol::model::tasks::{Detail, Task, moment};
+use crate::protocol::model::tool_result;
 use crate::protocol::session::Outcome;
 use crate::protocol::task_fsm::{Machine, Status};
 use crate::transport::clock;
@@ -131,13 +132,13 @@ impl Entry {
         }
     }
 
-    /// Resolves when its record says which task its server works on, or it has ended.
+    /// Resolves when its record says which task its server works on, or it has ended or asks something.
     pub async fn is_noted(&self) {
         let (mut noted, mut state) = (self.noted.subscribe(), self.watch());
         // Both senders are ours.
         tokio::select! {
             _ = noted.wait_for(|noted| *noted) => {}
-            _ = state.wait_for(|machine| machine.status().is_terminal()) => {}
+            _ = state.wait_for(|machine| machine.status() != Status::Working) => {}
         }
     }
 
@@ -168,10 +169,7 @@ impl Entry {
                 asking.write().member("inputRequests").map(Detail::Asks)
             }
             // As much of the result as says how it ended.
-            Status::Completed if machine.is_wrong() => {
-                let wrong = RawJson::write(&serde_json::json!({ "isError": true }));
-                Some(Detail::Result(wrong))
-            }
+            Status::Completed if machine.is_wrong() => Some(Detail::Result(tool_result::wrong())),
             _ => None,
         };
         Task {

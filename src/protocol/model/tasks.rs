@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::protocol::jsonrpc::skim::has_member;
 use crate::protocol::jsonrpc::{Code, Object, RawJson, RpcError, scan};
+use crate::protocol::model::questions::{RESPONSES, responses};
 use crate::protocol::task_fsm::Status;
 
 /// The extension's name in `extensions` of capabilities.
@@ -111,6 +112,29 @@ impl Task {
             task.set("pollIntervalMs", RawJson::write(&poll));
         }
     }
+}
+
+/// The capability of a server that has the core of tasks of 2025-11-25, for calls of tools.
+pub fn core() -> RawJson {
+    RawJson::write(&json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } }))
+}
+
+/// The parameters of a request about the task of this id.
+pub fn named(id: &str) -> RawJson {
+    named_object(id).write()
+}
+
+/// The parameters of `tasks/update`: answers by the keys of their questions.
+pub fn update(id: &str, replies: &[(String, RawJson)]) -> RawJson {
+    let mut params = named_object(id);
+    params.set(RESPONSES, responses(replies));
+    params.write()
+}
+
+fn named_object(id: &str) -> Object {
+    let mut params = Object::new();
+    params.set("taskId", RawJson::write(id));
+    params
 }
 
 /// Milliseconds; fractions are cut, what is no number says nothing.

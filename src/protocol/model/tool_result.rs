@@ -37,6 +37,13 @@ pub fn refused_result(reason: &str, text: &str) -> RawJson {
     result.write()
 }
 
+/// As much of a tool's result as says that it failed.
+pub fn wrong() -> RawJson {
+    let mut result = Object::new();
+    result.set("isError", RawJson::write(&true));
+    result.write()
+}
+
 /// Whether a result says `isError: true`.
 pub fn is_error(result: &RawJson) -> bool {
     result.member("isError").is_some_and(|flag| flag.as_bytes() == b"true")
