@@ -34,7 +34,7 @@ use super::support::task::{self, TaskGuard};
 use super::tasks::TasksHandle;
 use super::upstreams::UpstreamsHandle;
 use crate::protocol::jsonrpc::{Object, RawJson};
-use crate::protocol::model::tasks;
+use crate::protocol::model::offer;
 use crate::settings::layers::Sources;
 use crate::settings::places::Places;
 use crate::settings::{Loaded, Settings};
@@ -192,7 +192,7 @@ pub(super) fn build(
         socket: socket::path(&args.places.runtime),
         state: state.clone(),
         info,
-        capabilities: own_capabilities(),
+        capabilities: offer::capabilities(),
     });
     let (hosts, root) = (HostsHandle::default(), RootHandle::new());
     let (door, listens) = (DoorHandle::default(), ListensHandle::default());
@@ -225,31 +225,6 @@ fn own_info() -> RawJson {
     info.set("version", RawJson::write(env!("CARGO_PKG_VERSION")));
     info.set("description", RawJson::write(env!("CARGO_PKG_DESCRIPTION")));
     info.write()
-}
-
-/// What mcpx offers to hosts, newest shape; the edge takes out what a revision lacks.
-fn own_capabilities() -> RawJson {
-    let mut changing = Object::new();
-    changing.set("listChanged", RawJson::write(&true));
-    let changing = changing.write();
-    let mut capabilities = Object::new();
-    capabilities.set("tools", changing.clone());
-    let mut resources = Object::read_or_empty(Some(&changing));
-    resources.set("subscribe", RawJson::write(&true));
-    capabilities.set("resources", resources.write());
-    capabilities.set("prompts", changing);
-    capabilities.set("completions", RawJson::empty_object());
-    // Tasks in both forms; the edge leaves each revision its own (H-24).
-    let core = serde_json::json!({
-        "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } },
-    });
-    capabilities.set("tasks", RawJson::write(&core));
-    let mut extensions = Object::new();
-    extensions.set(tasks::EXTENSION, RawJson::empty_object());
-    capabilities.set("extensions", extensions.write());
-    // What upstreams log (H-42).
-    capabilities.set("logging", RawJson::empty_object());
-    capabilities.write()
 }
 
 /// The accept loop of the control socket.

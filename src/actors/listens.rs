@@ -70,7 +70,7 @@ impl ListensHandle {
         Ok(actor)
     }
 
-    /// Streams that are open.
+    /// Streams that are open, for status pages.
     pub fn count(&self) -> usize {
         self.open.load(Ordering::SeqCst)
     }

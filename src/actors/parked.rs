@@ -13,19 +13,16 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ractor::{
-    Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr, SupervisionEvent,
-};
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
 use tokio::sync::watch;
 
 use super::dispatch::Conversation;
 use super::events::{Event, EventsHandle};
 use super::settings::Current;
-use super::support::ask::AskError;
 use super::support::slot::Slot;
 use super::support::timer::Timer;
 use crate::protocol::jsonrpc::RawJson;
@@ -148,9 +145,9 @@ impl ParkedHandle {
         }
     }
 
-    /// How many calls wait, for status pages and tests.
-    pub async fn status(&self, limit: Duration) -> Result<ParkedStatus, AskError> {
-        self.shared.actor.ask(limit, |reply| ParkedMsg::GetStatus { reply }).await
+    /// How many calls and confirmations wait, for status pages.
+    pub fn waiting(&self) -> usize {
+        self.shared.table().waiting.len()
     }
 }
 
@@ -170,13 +167,6 @@ impl Shared {
     }
 }
 
-/// What waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct ParkedStatus {
-    /// Calls and confirmations.
-    pub waiting: usize,
-}
-
 /// What the actor is told.
 #[derive(Debug)]
 pub(crate) enum ParkedMsg {
@@ -184,8 +174,6 @@ pub(crate) enum ParkedMsg {
     Look,
     /// The timer: the time of one is up.
     EndDue,
-    /// For status pages and tests.
-    GetStatus { reply: RpcReplyPort<ParkedStatus> },
 }
 
 #[derive(Debug)]
@@ -224,11 +212,6 @@ impl Actor for Parked {
             ParkedMsg::EndDue => {
                 state.timer.fired();
                 state.look(clock::now());
-            }
-            ParkedMsg::GetStatus { reply } => {
-                let waiting = state.shared.table().waiting.len();
-                // Nobody waits any more: no fault.
-                let _ = reply.send(ParkedStatus { waiting });
             }
         }
         Ok(())
@@ -288,6 +271,8 @@ fn key(keys: &Path) -> io::Result<Key> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
+
+    use std::time::Duration;
 
     use super::*;
 

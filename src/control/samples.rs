@@ -63,6 +63,8 @@ fn status() -> t::StatusAnswer {
             state_dir: text("/home/me/.local/state/mcpx"),
             memory: Some(9_000_000),
             tasks: 1,
+            parked: 1,
+            listens: 2,
             configuration: vec![text("config.toml:3:1: unknown key `call.idle`")],
         },
         servers: vec![t::ServerView {

@@ -100,6 +100,12 @@ pub struct DaemonView {
     /// Calls that run as tasks.
     #[serde(default)]
     pub tasks: usize,
+    /// Calls of 2026-07-28 hosts that wait for their hosts to bring an answer.
+    #[serde(default)]
+    pub parked: usize,
+    /// Streams of `subscriptions/listen` that hosts have open.
+    #[serde(default)]
+    pub listens: usize,
     /// What was wrong with the configuration when it was last read; see [`HealthAnswer`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub configuration: Vec<String>,

@@ -143,7 +143,12 @@ pub const DEFS: &[Def] = &[
         time(MS, WEEK),
         "How long a host or a person may take to answer a question.",
     ),
-    live("elicit.max_open", count(1, 65_536), "Questions that may wait for a person at once."),
+    live(
+        "elicit.max_open",
+        count(1, 65_536),
+        "Questions that may be open at once: of each connection to a host or a server, and of all that \
+         wait for a person.",
+    ),
     live(
         "elicit.keep_lost",
         time(NOW, WEEK),

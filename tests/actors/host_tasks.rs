@@ -73,8 +73,8 @@ impl Table {
             project: None,
             legacy: true,
         };
-        let begun = self.tasks.begin(begin, &handover, work).await;
-        begun.map(|entry| (entry, handover)).map_err(|(why, _)| why)
+        let entry = self.tasks.begin(begin, &handover, work).await;
+        entry.map(|entry| (entry, handover)).map_err(|(why, _)| why)
     }
 
     async fn end(self) {
@@ -103,7 +103,7 @@ async fn ended(entry: &Entry) -> Status {
     watch.wait_for(|machine| machine.status().is_terminal()).await.unwrap().status()
 }
 
-const LONG: Duration = Duration::from_secs(3600);
+const LONG: Duration = Duration::from_hours(1);
 
 /// T-10, T-14: what a task ended with is given out unchanged, from memory and from the store.
 #[tokio::test]

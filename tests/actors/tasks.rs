@@ -138,7 +138,7 @@ impl Server {
     async fn stage(self: &Arc<Self>) -> Stage {
         let connect = Arc::new(Playing(Arc::clone(self)));
         let mut stage = Stage::with(connect, |settings| {
-            settings.call.total = Duration::from_secs(600);
+            settings.call.total = Duration::from_mins(10);
             settings.pool.park_after = 100;
         })
         .await;
@@ -171,6 +171,7 @@ fn created(modern: bool) -> Value {
     json!({ "result": {"task": task} })
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "one of the answers of a peer, which may give none")]
 fn looked(modern: bool, status: &str, more: Value) -> Option<Value> {
     let mut task = task(modern, status, more);
     if modern {

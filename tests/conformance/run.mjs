@@ -28,18 +28,16 @@ const EXTENSIONS = [
   ...['request-headers', 'dispatch-and-envelope', 'required-task-error', 'mrtr-composition'],
 ].map(name => `tasks-${name}`);
 EXTENSIONS.push(...['directory', 'enumeration', 'manifest'].map(name => `sep-2640-skills-${name}`));
-/** Scenarios of the client leg in which the server asks the host something. */
-const ASKING = ['elicitation-sep1034-client-defaults', 'sep-2322-client-request-state'];
 
 /** Name → { leg, … }. Upstream transport and era; then how mcpx meets a dual one. */
 const CELLS = {
   'stdio-legacy': { leg: server, transport: 'stdio', era: 'legacy' },
-  'stdio-modern': { leg: server, transport: 'stdio', era: 'modern' },
-  'stdio-dual': { leg: server, transport: 'stdio', era: 'dual' },
+  'stdio-modern': { leg: server, transport: 'stdio', era: 'modern', extensions: true },
+  'stdio-dual': { leg: server, transport: 'stdio', era: 'dual', extensions: true },
   'stdio-dual-follow': { leg: server, transport: 'stdio', era: 'dual', follow: true },
   'http-legacy': { leg: server, transport: 'http', era: 'legacy' },
   'http-modern': { leg: server, transport: 'http', era: 'modern', extensions: true },
-  'http-dual': { leg: server, transport: 'http', era: 'dual' },
+  'http-dual': { leg: server, transport: 'http', era: 'dual', extensions: true },
   'http-dual-follow': { leg: server, transport: 'http', era: 'dual', follow: true },
   bridge: { leg: bridge },
   'client-same': { leg: client, hosts: {} },
@@ -177,7 +175,6 @@ async function client(name, { hosts, direct }) {
     const all = await scenarios('client', revision, { out: out(name) });
     const modern = revision === '2026-07-28';
     for (const scenario of all.filter(one => !one.startsWith('auth/'))) {
-      if (hosts.other && ASKING.includes(scenario)) continue;
       const env = {
         ...process.env,
         PROXY_MODE: direct ? 'none' : 'http',

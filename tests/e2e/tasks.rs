@@ -74,7 +74,7 @@ async fn d10_tasks_by_hand() {
     assert!(people.stdout.contains("tool `hang` of server `up`"), "{}", people.stdout);
 }
 
-/// product.md 4: a host without tasks gets a handle for what takes long, and mcpx_task follows it.
+/// product.md 4: a host without tasks gets a handle for what takes long, and `mcpx_task` follows it.
 #[tokio::test]
 async fn a_long_call_is_a_handle_for_hosts_without_tasks() {
     let more = "call.handle_after = \"200ms\"";

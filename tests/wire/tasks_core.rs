@@ -18,13 +18,13 @@ fn one(more: &str) -> Daemon {
     start(|daemon| vec![daemon.fake("up").line("scope = \"global\"")], &more)
 }
 
-fn as_task(tool: &str, arguments: Value) -> Value {
+fn as_task(tool: &str, arguments: &Value) -> Value {
     json!({ "name": tool, "arguments": arguments, "task": { "ttl": 60_000 } })
 }
 
 /// Begins a task and returns it.
 async fn begin(host: &mut RawHost, tool: &str, arguments: Value) -> Value {
-    let answer = host.request("tools/call", as_task(tool, arguments)).await;
+    let answer = host.request("tools/call", as_task(tool, &arguments)).await;
     let task = answer["result"]["task"].clone();
     assert!(task["taskId"].as_str().is_some_and(|id| id.len() == 32), "{answer}");
     task
@@ -146,7 +146,7 @@ async fn t01_lists_have_pages() {
     }
 }
 
-/// T-16: behind mcpx_call any tool can be a task, and the definition says so.
+/// T-16: behind `mcpx_call` any tool can be a task, and the definition says so.
 #[tokio::test]
 async fn t16_mcpx_call_can_be_a_task() {
     let daemon = start(|daemon| vec![daemon.fake("up")], "");

@@ -178,8 +178,17 @@ pub(super) fn lost(record: &[u8], expires_at: u64) -> Option<QuestionView> {
     if view.state == QuestionState::Lost {
         return Some(view);
     }
-    let fate = "the daemon ended before it was answered; its call was told that the outcome is \
-                unknown, check before calling again";
-    let (state, fate) = (QuestionState::Lost, Some(fate.to_owned()));
+    let fate = match &view.task {
+        // It may have been asked before the call was made, during it, or by a server on its own.
+        None => "the daemon ended before it was answered; whether anything was done is not known \
+                 here, so look before you call again"
+            .to_owned(),
+        // A task may have been gone on with, and ask anew.
+        Some(task) => format!(
+            "the daemon ended before it was answered; `mcpx tasks get {task}` says what became of \
+             its task"
+        ),
+    };
+    let (state, fate) = (QuestionState::Lost, Some(fate));
     Some(QuestionView { state, expires_at, fate, ..view })
 }

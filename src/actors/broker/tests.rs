@@ -187,6 +187,8 @@ async fn e01_the_next_daemon_knows_what_was_lost() {
     let stage = Stage::new(&[]).await;
     let _listening = stage.broker.listen();
     let answering = stage.broker.hold(held(FORM)).unwrap();
+    let of_task = Held { task: Some("7f3a".to_owned()), ..held(FORM) };
+    let of_task = stage.broker.hold(of_task).unwrap();
     stage.broker.flush(Duration::from_secs(5)).await;
     let asked = stage.broker.questions();
     // As after `kill -9`: nothing is closed in order.
@@ -194,17 +196,19 @@ async fn e01_the_next_daemon_knows_what_was_lost() {
     std::fs::copy(stage.folder.path().join("s.redb"), copy.path().join("s.redb")).unwrap();
     let next = Stage::in_folder(copy, &[("elicit.keep_lost", "10m")]).await;
     let lost = next.broker.questions();
-    assert_eq!(lost.len(), 1);
-    let view = lost.first().unwrap();
+    let (view, task) = (lost.first().unwrap(), lost.get(1).unwrap());
+    assert_eq!(lost.len(), 2);
     assert_eq!((view.state, &view.id), (QuestionState::Lost, &asked.first().unwrap().id));
-    assert!(view.fate.as_ref().unwrap().contains("outcome is unknown"));
+    assert!(view.fate.as_ref().unwrap().contains("is not known here"), "{view:?}");
+    // What became of a task can be known, and is said where tasks are shown.
+    assert!(task.fate.as_ref().unwrap().contains("`mcpx tasks get 7f3a`"), "{task:?}");
     assert_eq!(next.broker.answer(&view.id, &Said::Decline), Err(NotTaken::Lost));
-    assert_eq!(next.kinds(), ["question.lost"]);
+    assert_eq!(next.kinds(), ["question.lost", "question.lost"]);
     tokio::time::sleep(Duration::from_secs(601)).await;
     assert_eq!(next.broker.questions(), []);
     next.broker.flush(Duration::from_secs(5)).await;
     assert_eq!(next.broker.shared.store.all(keeper::TABLE).unwrap(), []);
-    drop(answering);
+    drop((answering, of_task));
 }
 
 /// Settings are those in force when a question is asked.

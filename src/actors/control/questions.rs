@@ -28,7 +28,7 @@ pub(super) fn say(context: &Context, id: &str, said: &Said) -> Result<RawJson, A
         NotTaken::Unknown(open) => unknown(id, &open),
         NotTaken::Lost => {
             let text = format!(
-                "question `{id}` cannot be answered any more: its call ended with an earlier daemon"
+                "question `{id}` cannot be answered any more: an earlier daemon asked it, and ended"
             );
             ApiError::new(FailureCode::NotFound, text)
         }

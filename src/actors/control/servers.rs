@@ -65,6 +65,8 @@ fn daemon_view(context: &Context) -> DaemonView {
         state_dir: identity.state.display().to_string(),
         memory: process::resident_bytes(),
         tasks: context.tasks.running(),
+        parked: context.parked.waiting(),
+        listens: context.listens.count(),
         configuration: context.settings.current().problems.clone(),
     }
 }

@@ -27,7 +27,7 @@ use crate::settings::places::Places;
 use crate::transport::stdio::ledger::Ledger;
 use crate::transport::{clock, socket, store};
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// A bare supervisor.
 struct Stem;

@@ -72,6 +72,12 @@ pub(crate) fn status(printer: Printer, answer: &t::StatusAnswer) -> String {
     if daemon.tasks > 0 {
         parts.push(format!("{} calls run as tasks (mcpx tasks list)", daemon.tasks));
     }
+    if daemon.parked > 0 {
+        parts.push(format!("{} calls wait for their hosts to bring an answer", daemon.parked));
+    }
+    if daemon.listens > 0 {
+        parts.push(format!("{} streams of changes are open to hosts", daemon.listens));
+    }
     if !daemon.configuration.is_empty() {
         parts.push(format!(
             "the configuration was refused, the one before is in force:\n  {}",

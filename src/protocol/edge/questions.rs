@@ -21,7 +21,7 @@ use crate::protocol::model::questions::{Kind, Question};
 use crate::protocol::model::tasks::RELATED;
 use crate::protocol::revision::Revision;
 
-pub use urls::{as_text, require_urls, url_ids};
+pub use urls::{as_text, url_ids};
 
 /// The id of a url question, in 2025-11-25 alone.
 pub(super) const ELICITATION_ID: &str = "elicitationId";

@@ -133,7 +133,7 @@ mod tests {
         };
         assert_eq!(spelled(NEWEST), CORE);
         let done = NEWEST.replace("working", "completed");
-        let with = |result: &str| done.replacen("}", &format!(r#","result":{result}}}"#), 1);
+        let with = |result: &str| done.replacen('}', &format!(r#","result":{result}}}"#), 1);
         assert_eq!(spelled(&with(r#"{"content":[]}"#)), CORE.replace("working", "completed"));
         assert_eq!(spelled(&with(r#"{"isError":true}"#)), CORE.replace("working", "failed"));
     }

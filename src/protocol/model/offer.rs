@@ -1,7 +1,34 @@
-//! Resources, resource templates and prompts as upstreams list them, and what must be mended before
-//! hosts see them.
+//! What hosts are offered: mcpx's own capabilities, and resources, resource templates and prompts as
+//! upstreams list them, with what must be mended before hosts see them.
 
+use super::tasks;
 use crate::protocol::jsonrpc::{Object, RawJson};
+
+/// What mcpx declares to hosts, newest shape; the edge takes out what a revision lacks (H-24, H-42).
+pub fn capabilities() -> RawJson {
+    let with = |members: &[(&'static str, RawJson)]| {
+        let mut object = Object::new();
+        for (name, value) in members {
+            object.set(*name, value.clone());
+        }
+        object.write()
+    };
+    let (yes, empty) = (RawJson::write(&true), RawJson::empty_object());
+    let changing = with(&[("listChanged", yes.clone())]);
+    let calls = with(&[("tools", with(&[("call", empty.clone())]))]);
+    let core = [("list", empty.clone()), ("cancel", empty.clone()), ("requests", calls)];
+    with(&[
+        ("tools", changing.clone()),
+        ("resources", with(&[("listChanged", yes.clone()), ("subscribe", yes)])),
+        ("prompts", changing),
+        ("completions", empty.clone()),
+        // Tasks in both forms: the edge leaves each revision its own.
+        ("tasks", with(&core)),
+        ("extensions", with(&[(tasks::EXTENSION, empty.clone())])),
+        // What upstreams log.
+        ("logging", empty),
+    ])
+}
 
 /// Members that may be left out, and that some servers write as null; some hosts refuse a whole list
 /// for one of them (F41).

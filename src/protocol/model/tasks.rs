@@ -126,7 +126,6 @@ pub(crate) fn millis(raw: &RawJson) -> Option<u64> {
 
 /// That a call is asked for as a task (2025-11-25, "Creating Tasks"), and how long it is to be kept
 /// where that is said. Large arguments are not walked through for it.
-#[expect(clippy::option_option, reason = "asked for, and said how long")]
 pub fn asked_ttl(params: &RawJson) -> Option<Option<Duration>> {
     memchr::memmem::find(params.as_bytes(), b"\"task\"")?;
     let task = params.member("task").filter(RawJson::is_object)?;

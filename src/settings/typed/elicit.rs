@@ -13,7 +13,8 @@ pub struct ElicitSettings {
     pub linger: Duration,
     /// `elicit.timeout`: how long an answer is waited for.
     pub timeout: Duration,
-    /// `elicit.max_open`: questions that wait for a person at once.
+    /// `elicit.max_open`: questions that may be open at once, of each connection and of all that wait
+    /// for a person.
     pub max_open: usize,
     /// `elicit.keep_lost`: how long a daemon shows what an earlier one lost.
     pub keep_lost: Duration,

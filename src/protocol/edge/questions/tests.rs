@@ -339,7 +339,7 @@ fn e04_capabilities_are_lifted() {
     assert_eq!(lifted(R2607), all);
 }
 
-/// The error of 2025-11-25, both ways.
+/// The error of 2025-11-25: read, and as text for a host that does not know it.
 #[test]
 fn urls_that_an_error_asks_for() {
     let data = r#"{"elicitations":[{"mode":"url","elicitationId":"e1","url":"https://x.test/a","message":"Log in"},{"mode":"form"}]}"#;
@@ -359,15 +359,4 @@ fn urls_that_an_error_asks_for() {
     let text = as_text(&error);
     assert_eq!(text.code, -32603);
     assert!(text.message.contains("first\nLog in: open https://x.test/a"), "{}", text.message);
-
-    let back = require_urls(R2511, &questions, "7").unwrap();
-    assert_eq!((back.code, url_ids(&back)), (-32042, vec!["e1".to_owned()]));
-    let unnamed = elicit(r#"{"mode":"url","url":"https://x.test/","message":"m"}"#);
-    let named = require_urls(R2511, &[unnamed.clone(), unnamed.clone()], "7").unwrap();
-    assert_eq!(url_ids(&named), ["mcpx-7-1", "mcpx-7-2"]);
-    for revision in [R2506, R2607] {
-        assert!(require_urls(revision, std::slice::from_ref(&unnamed), "7").is_none());
-    }
-    assert!(require_urls(R2511, &[unnamed, form("{}")], "7").is_none());
-    assert!(require_urls(R2511, &[], "7").is_none());
 }
