@@ -97,7 +97,7 @@ impl Subs {
     }
 
     /// What all hosts with a handshake declared that are served in this scope, as far as they can be
-    /// asked by requests: `sampling` and `roots` (U-36). Empty where there is no such host.
+    /// asked by requests: `sampling` and `roots` (U-36). Both where there is no such host.
     pub fn declared(&self, def: &ServerDef, scope: &ScopeKey) -> Object {
         self.lock().declared(def, scope)
     }

@@ -91,9 +91,16 @@ async fn e13_a_question_and_its_answer() {
     let answers: Vec<&Value> = heard.iter().filter(|it| it.get("method").is_none()).collect();
     assert_eq!(answers.len(), 1, "{heard:?}");
     assert!(asker.heard_of("notifications/cancelled").is_empty());
-    // U-36: the broker stands behind every host.
+    // U-36: the broker stands behind every host, and none with a handshake lacks anything.
     let declared = &asker.heard_of("initialize")[0]["params"]["capabilities"];
-    assert_eq!(*declared, json!({ "elicitation": { "form": {}, "url": {} } }));
+    assert_eq!(
+        *declared,
+        json!({
+            "elicitation": { "form": {}, "url": {} },
+            "sampling": { "tools": {} },
+            "roots": { "listChanged": false },
+        })
+    );
     stage.end().await;
 }
 

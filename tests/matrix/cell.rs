@@ -163,6 +163,16 @@ impl Cell {
         Self { host, upstream, talk, stream, listening: None }
     }
 
+    /// Ends the host's session: one that is left behind limits what the upstream is told that it may
+    /// ask of the hosts after it (U-36).
+    pub async fn close(self) {
+        if let Talk::Http(host) = &self.talk
+            && !self.host.modern()
+        {
+            host.delete().send().await;
+        }
+    }
+
     /// Adds to what modern requests declare.
     pub fn declare_tasks(&mut self, on: bool) {
         let capabilities = match &mut self.talk {

@@ -108,6 +108,9 @@ async fn upstream_cell(up: Peer) -> Vec<Found> {
             };
             found.push(Found { host, up, feature: feature.name, outcome });
         }
+        if let Some(cell) = cell {
+            cell.close().await;
+        }
     }
     upstream.check();
     found

@@ -130,8 +130,8 @@ async fn f45_parallel_calls_do_not_mix() {
 #[tokio::test]
 async fn what_nobody_can_answer() {
     let (daemon, fake) = one("2025-11-25", "");
-    // Its server is told of sampling because this host, the only one with a handshake, has it.
-    let mut other = able(&daemon, "2025-11-25", json!({ "sampling": {} })).await;
+    // Its server is told of all that may be asked: there is no host yet that lacks it for good.
+    let mut other = able(&daemon, MODERN, json!({})).await;
     assert_eq!(text_of(&other.call("up_echo", json!({ "text": "a" })).await), "a");
     for revision in ["2024-11-05", "2025-11-25", MODERN] {
         let mut host = host(&daemon, revision).await;
@@ -147,6 +147,31 @@ async fn what_nobody_can_answer() {
     assert_eq!(error["data"]["requiredCapabilities"], json!({ "sampling": {} }), "{answer}");
     assert_eq!(response.status, 400);
     eventually!(SOON, cancelled(&fake) == 1);
+    // Many servers ask for roots when they start, whatever is called: a host without them can go on.
+    let params = json!({ "name": "up_ask_roots", "arguments": { "force": true } });
+    let answer = host.start(8, "tools/call", params).await.answer(8).await;
+    assert!(answer["result"].is_object() && failed(&answer), "{answer}");
+    assert_eq!(cancelled(&fake), 1);
+}
+
+/// U-36: a server with a handshake is told of all that may be asked while only hosts without one are
+/// there, and each of them is asked what its request declares.
+#[tokio::test]
+async fn u36_modern_hosts_alone_are_asked_by_legacy_servers() {
+    let (daemon, _) = one("2025-11-25", "");
+    let declared = json!({ "sampling": { "tools": {} }, "roots": {} });
+    let mut host = able(&daemon, MODERN, declared).await;
+    host.answer_with(|question| match question["method"].as_str() {
+        Some("roots/list") => json!({ "roots": [{ "uri": "file:///work" }] }),
+        _ => json!({ "role": "assistant", "model": "m", "stopReason": "endTurn",
+            "content": { "type": "text", "text": "four" } }),
+    });
+    let said = answers(&host.call("up_ask_roots", json!({})).await);
+    assert_eq!(said["roots"]["roots"][0]["uri"], "file:///work", "{said}");
+    for arguments in [json!({}), json!({ "tools": true })] {
+        let said = answers(&host.call("up_ask_sample", arguments).await);
+        assert_eq!(said["sample"]["content"]["text"], "four", "{said}");
+    }
 }
 
 /// E-15: prompts and resources ask as tools do, both ways.

@@ -3,8 +3,9 @@
 //! Whoever can be asked is asked: a legacy host by a request of its own, a modern one by an
 //! `input_required` result, the follower of a task by the task, and where none of them can answer, a
 //! person at the broker. Where nobody is there, an elicitation is cancelled and the call goes on with
-//! what its upstream makes of that; anything else is an error to the upstream, and to a modern host,
-//! which can repeat its request with more declared, -32021.
+//! what its upstream makes of that, and with roots, for which legacy servers ask whatever is called;
+//! anything else is an error to the upstream, and to a modern host, which can repeat its request with
+//! more declared, -32021.
 //!
 //! What a modern upstream asks of a modern host that can answer passes whole, with its own state.
 

@@ -184,9 +184,10 @@ pub fn with_elicitation(declared: Option<&RawJson>) -> RawJson {
     object.write()
 }
 
-/// What a server may be told that several hosts share, beside elicitation: sampling and roots where
-/// all of them declared them, and of what there is to these the same (U-36). `declared` holds the
-/// capabilities of each; where there are none nothing is.
+/// What a server may be told that several hosts share, beside elicitation: sampling, with tools, and
+/// roots, unless one of them lacks them; and of what there is beside the same, where there is anybody
+/// who has it (U-36). `declared` holds the capabilities of each that made a declaration once and for
+/// all: hosts without a handshake make one with each request, and are asked or not by that.
 pub fn declared_by_all(declared: &[RawJson]) -> Object {
     let all = |capability: &str, member: Option<&str>| {
         let has = |capabilities: &RawJson| {
@@ -199,19 +200,24 @@ pub fn declared_by_all(declared: &[RawJson]) -> Object {
                 }
             })
         };
-        !declared.is_empty() && declared.iter().all(has)
+        declared.iter().all(has)
     };
+    // Whoever comes can be asked with tools or refuse; these two say what somebody does by himself.
+    let said = |capability, member| !declared.is_empty() && all(capability, Some(member));
     let mut by_all = Object::new();
     if all("sampling", None) {
         let mut sampling = Object::new();
-        for member in ["context", "tools"].into_iter().filter(|it| all("sampling", Some(it))) {
-            sampling.set(member, RawJson::empty_object());
+        if said("sampling", "context") {
+            sampling.set("context", RawJson::empty_object());
+        }
+        if all("sampling", Some("tools")) {
+            sampling.set("tools", RawJson::empty_object());
         }
         by_all.set("sampling", sampling.write());
     }
     if all("roots", None) {
         let mut roots = Object::new();
-        if all("roots", Some("listChanged")) {
+        if said("roots", "listChanged") {
             roots.set("listChanged", RawJson::write(&true));
         }
         by_all.set("roots", roots.write());
@@ -311,10 +317,15 @@ mod tests {
     }
 
     #[test]
-    fn u35_only_what_answers_questions_is_declared_on() {
-        let came = r#"{"elicitation":{"form":{},"x":1e2},"extensions":{"a/b":{}},"sampling":true,"roots":{"listChanged":true},"experimental":{}}"#;
+    fn u35_only_what_answers_questions_and_extensions_are_declared_on() {
+        let came = r#"{"elicitation":{"form":{},"x":1e2},"extensions":{"a/b":{}},"sampling":true,"roots":{"listChanged":true},"experimental":{},"tasks":{}}"#;
         assert_eq!(
             declared_on(&raw(came)).as_str(),
+            r#"{"elicitation":{"form":{},"x":1e2},"extensions":{"a/b":{}},"roots":{"listChanged":true},"experimental":{}}"#
+        );
+        // A server among others is told nothing of extensions.
+        assert_eq!(
+            extensions::without(&declared_on(&raw(came))).as_str(),
             r#"{"elicitation":{"form":{},"x":1e2},"roots":{"listChanged":true}}"#
         );
         assert_eq!(declared_on(&raw("{}")).as_str(), "{}");
@@ -372,7 +383,8 @@ mod tests {
             declared_by_all(&declared).write().as_str().to_owned()
         };
         let full = r#"{"sampling":{"tools":{},"context":{}},"roots":{"listChanged":true},"elicitation":{}}"#;
-        assert_eq!(by_all(&[]), "{}");
+        // Hosts without a handshake say so with each request.
+        assert_eq!(by_all(&[]), r#"{"sampling":{"tools":{}},"roots":{}}"#);
         assert_eq!(
             by_all(&[full, full]),
             r#"{"sampling":{"context":{},"tools":{}},"roots":{"listChanged":true}}"#

@@ -190,7 +190,13 @@ impl Conversation {
         question: &Question,
     ) -> Result<(), RpcError> {
         let modern = matches!(self.answers.present(), Answers::Inline { .. });
-        if modern && matches!(question.kind(), Kind::Sampling | Kind::Roots) {
+        let needed = match question.kind() {
+            Kind::Form | Kind::Url => false,
+            Kind::Sampling => true,
+            // A legacy server asks for them when it likes, mostly when it starts, and can do without.
+            Kind::Roots => !matches!(*self.ongoing, Ongoing::Asked(_)),
+        };
+        if modern && needed {
             let asked = std::slice::from_ref(question);
             return Err(missing_capability(&subject.to_string(), asked));
         }

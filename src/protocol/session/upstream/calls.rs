@@ -198,6 +198,7 @@ impl<S: CallSink> UpstreamSession<S> {
         if entry.frame.is_some() {
             self.given_up(now, id, &entry);
             self.withdraw(id, reason);
+            self.fence();
         }
     }
 

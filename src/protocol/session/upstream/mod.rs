@@ -59,6 +59,7 @@ enum Asked {
     Initialize,
     ListPage(ListKind),
     Alive,
+    Fence,
     SetLevel,
     Listen,
     Subscribe,
@@ -213,6 +214,7 @@ impl<S: CallSink> UpstreamSession<S> {
             Asked::Subscribe => self.subscribe_answered(id, outcome),
             // Also an error is a sign of life (P-13).
             Asked::Alive => self.timers.clear(Timer::Ping),
+            Asked::Fence => self.fenced(id),
         }
         true
     }

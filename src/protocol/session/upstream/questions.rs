@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use super::inbound::Oddity;
-use super::{UpstreamEvent, UpstreamSession};
+use super::{Asked, UpstreamEvent, UpstreamSession};
 use crate::protocol::edge::{lifecycle, questions as edge};
 use crate::protocol::jsonrpc::{
     Code, Id, Message, Method, Notification, Object, RawJson, Request, Response, RpcError,
@@ -42,7 +42,9 @@ struct Open {
 
 /// Calls that were given up. What their server still asks for them must not be put to the host of
 /// another call, and whether it has stopped is never said: it may ask for as long as a call may be
-/// silent, unless it answers before.
+/// silent, unless it answers before. Hosts without a connection cannot be told apart, so that after
+/// one such call nobody could be asked for as long: of those it counts as having stopped once it has
+/// answered a `ping` behind the cancellation, which it has read by then.
 #[derive(Debug, Default)]
 struct Ghosts {
     known: Vec<Ghost>,
@@ -55,6 +57,8 @@ struct Ghost {
     id: u64,
     host: Option<u64>,
     until: Instant,
+    /// The `ping` behind its cancellation.
+    fence: Option<u64>,
 }
 
 impl Ghosts {
@@ -277,8 +281,29 @@ impl<S: CallSink> UpstreamSession<S> {
             return;
         }
         if let Some(until) = after(now, entry.limits.idle) {
-            let ghost = Ghost { id, host: entry.host, until };
+            let ghost = Ghost { id, host: entry.host, until, fence: None };
             self.questions.ghosts.add(now, self.config.most_questions, ghost);
         }
+    }
+
+    /// The cancellations of calls without a host's connection are written. Over HTTP nothing is read in
+    /// the order in which it was sent.
+    pub(super) fn fence(&mut self) {
+        let is_bare = |ghost: &Ghost| ghost.host.is_none() && ghost.fence.is_none();
+        let any = self.questions.ghosts.known.iter().any(is_bare);
+        if !any || self.http.is_some() || self.is_asked(Asked::Fence) {
+            return;
+        }
+        let fence = self.ask(Asked::Fence, "ping", None);
+        for ghost in self.questions.ghosts.known.iter_mut().filter(|ghost| is_bare(ghost)) {
+            ghost.fence = Some(fence);
+        }
+    }
+
+    /// The answer to such a `ping`, whatever it says.
+    pub(super) fn fenced(&mut self, fence: u64) {
+        self.questions.ghosts.known.retain(|ghost| ghost.fence != Some(fence));
+        // For those that were given up meanwhile.
+        self.fence();
     }
 }

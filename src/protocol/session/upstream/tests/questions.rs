@@ -348,6 +348,44 @@ fn f44_calls_that_were_given_up_haunt() {
     rig.answers(here, "{}");
 }
 
+/// F44: hosts without a connection are all alike: a call of one that was given up counts until its
+/// server has read so, and no longer; else nobody of them could be asked for minutes.
+#[test]
+fn f44_without_connections_a_call_haunts_until_the_server_has_read() {
+    let mut rig = rig();
+    let gone = rig.call_of(None);
+    rig.new_frames();
+    rig.cancel(gone);
+    assert_eq!(rig.new_frames(), ["notifications/cancelled", "ping"]);
+    let fence = rig.last()["id"].clone();
+    let here = rig.call_of(None);
+    // Asked before it has read that the other call is over.
+    rig.asks_form("1");
+    assert_eq!(rig.unowned(), [1]);
+    // Given up while the ping is under way: one behind it follows.
+    let too = rig.call_of(None);
+    rig.cancel(too);
+    rig.new_frames();
+    rig.says(&format!(r#"{{"jsonrpc":"2.0","id":{fence},"result":{{}}}}"#));
+    assert_eq!(rig.new_frames(), ["ping"]);
+    let fence = rig.last()["id"].clone();
+    rig.asks_form("2");
+    assert_eq!(rig.unowned(), [1, 2]);
+    rig.says(&format!(r#"{{"jsonrpc":"2.0","id":{fence},"result":{{}}}}"#));
+    rig.asks_form("3");
+    assert_eq!(rig.asked(here).len(), 1);
+    // Of a host that can be told apart it is remembered, whatever the server has read.
+    let known = rig.call_of(Some(1));
+    rig.cancel(known);
+    assert!(!rig.new_frames().contains(&"ping".to_owned()));
+    rig.asks_form("4");
+    assert_eq!(rig.unowned(), [1, 2, 4]);
+    for number in 1..=4 {
+        rig.reply(number, CANCEL);
+    }
+    rig.answers(here, "{}");
+}
+
 /// E-13, F44: two hosts and some without connection, a thousand rounds in any order, a server that
 /// also asks for calls that were given up: whoever is asked is the one for whom it was asked, and in
 /// the end all is answered.
