@@ -77,9 +77,10 @@ pub fn table(found: &[Found]) -> String {
 fn whole(found: &[Found]) -> String {
     let mut text = String::from(
         "# Any revision to any revision\n\n\
-         Written by `cargo test --test matrix`, which shows each cell over stdio and HTTP on either \
-         side (100 pairs a row), with peers made of bytes and every frame checked against the schema \
-         of its revision.\n\n\
+         Written by `cargo test --test matrix` from what it holds each cell to. `MCPX_MATRIX=all`, as \
+         in `.ci/run`, runs every one, over stdio and HTTP on either side (100 pairs a row), with peers \
+         made of bytes and every frame checked against the schema of its revision; without it only a \
+         diagonal is run.\n\n\
          Columns are revisions of the host. In each, the five characters are revisions of the \
          upstream, oldest first: 2024-11-05 (whose HTTP is HTTP+SSE), 2025-03-26, 2025-06-18, \
          2025-11-25, 2026-07-28. `+` works; a letter says which rule makes it impossible, and what \

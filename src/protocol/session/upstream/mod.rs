@@ -147,7 +147,7 @@ impl<S: CallSink> UpstreamSession<S> {
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(timer) = self.timers.take_due(now) {
             match timer {
-                Timer::ProbePatience => self.patience_over(),
+                Timer::ProbePatience => self.patience_over(now),
                 Timer::Handshake => self.handshake_over(),
                 Timer::List => self.lists_over(now),
                 Timer::Ping => self.ping_over(),

@@ -3,12 +3,15 @@
 //! Two legs, `server/discover` and `initialize`, each asked for at most once but for the retries
 //! named below; they may be under way side by side. What happens:
 //!
-//! - discover answered as a modern server does: settled, modern; a handshake under way is forgotten.
+//! - discover answered as a modern server does: settled, modern, unless `initialize` is under way.
 //! - discover refused by a known modern error: modern, asked again in a version it lists (U-14).
 //! - discover refused otherwise, answered with something else, or not answered in
 //!   `upstream.probe_patience`: `initialize`. The discover is still listened to: the commonest slow
 //!   server is a modern one that is being downloaded, and taking it for legacy would be remembered.
-//!   Whoever answers usably first decides; a server that reads in order answers the discover first.
+//! - discover answered as a modern server does while `initialize` is under way: a server of both eras
+//!   answers that, too, and is in a legacy session then, whatever it said before. So the answer is kept
+//!   until `initialize` is refused (modern), answered (legacy, which is not remembered: the next start
+//!   may be a quicker one), or `upstream.probe_patience` has passed once more (modern).
 //! - `initialize` refused: discover, if that was not tried (fall forward, U-10).
 //!
 //! **Bias**: a modern server that answers `initialize` and is silent on discover past the patience is
@@ -47,6 +50,8 @@ pub(super) struct Opening {
     reoffered: bool,
     /// An `initialize` answer that named a modern revision was followed by a discover (F26).
     reprobed: bool,
+    /// A modern answer to the discover that came while `initialize` was under way (U-08).
+    shown_modern: Option<(Revision, RawJson)>,
     /// Over HTTP, the legs that were answered as where there is no such endpoint (U-41).
     bare: Vec<Era>,
 }
@@ -61,6 +66,7 @@ impl Opening {
             initialize_failed: None,
             reoffered: false,
             reprobed: false,
+            shown_modern: None,
             bare: Vec::new(),
         }
     }
@@ -75,6 +81,7 @@ impl Opening {
             initialize_failed: None,
             reoffered: false,
             reprobed: false,
+            shown_modern: None,
             bare: Vec::new(),
         }
     }
@@ -156,11 +163,21 @@ impl<S: CallSink> UpstreamSession<S> {
         self.ask(Asked::Initialize, "initialize", Some(params));
     }
 
-    /// No answer to the probe in time: `initialize` beside it (U-08, F25 a).
-    pub(super) fn patience_over(&mut self) {
+    /// No answer to the probe in time: `initialize` beside it (U-08, F25 a). Or none to that, by a server
+    /// that has shown itself modern.
+    pub(super) fn patience_over(&mut self, now: Instant) {
         if !self.opening.initialize_tried {
             self.send_initialize();
+        } else {
+            self.settle_as_shown(now);
         }
+    }
+
+    /// Goes by a modern answer that was kept, if there is one: `initialize` came to nothing.
+    fn settle_as_shown(&mut self, now: Instant) -> bool {
+        let Some((revision, result)) = self.opening.shown_modern.take() else { return false };
+        self.settle_modern(now, revision, &result);
+        true
     }
 
     /// The opening took too long. Nothing is cancelled: `initialize` never may be (U-30).
@@ -175,6 +192,7 @@ impl<S: CallSink> UpstreamSession<S> {
         let probe_first = self.opening.plan.first == Era::Modern && self.opening.discover_tried();
         let blameless = probe_first && self.opening.may(Era::Legacy) && !self.opening.reprobed;
         let undecided = self.opening.initialize_failed.is_none()
+            && self.opening.shown_modern.is_none()
             && (self.is_asked(Asked::Discover) || self.is_asked(Asked::Initialize));
         let error = if blameless && undecided && !self.is_known_modern() {
             OpenError::RestartLegacy
@@ -195,6 +213,11 @@ impl<S: CallSink> UpstreamSession<S> {
             Verdict::Discovered(versions) => {
                 let shared = probe::newest_shared(&versions, Era::Modern);
                 match (shared.filter(|revision| self.admits(*revision)), outcome) {
+                    (Some(revision), Ok(result)) if self.is_asked(Asked::Initialize) => {
+                        self.opening.shown_modern = Some((revision, result.detached()));
+                        let patience = after(now, self.config.timings.probe_patience);
+                        self.timers.set(Timer::ProbePatience, patience);
+                    }
                     (Some(revision), Ok(result)) => self.settle_modern(now, revision, result),
                     _ => self.offer_listed(&versions),
                 }
@@ -311,6 +334,9 @@ impl<S: CallSink> UpstreamSession<S> {
     }
 
     pub(super) fn initialize_answered(&mut self, now: Instant, outcome: &Outcome) {
+        if !self.opens_session(outcome) && self.settle_as_shown(now) {
+            return;
+        }
         let result = match outcome {
             Ok(result) => result,
             Err(error) => return self.initialize_refused(error),
@@ -337,6 +363,13 @@ impl<S: CallSink> UpstreamSession<S> {
             }
             _ => self.fail(OpenError::Version { answered }),
         }
+    }
+
+    /// Whether an answer to `initialize` begins a legacy session.
+    fn opens_session(&self, outcome: &Outcome) -> bool {
+        let version = outcome.as_ref().ok().and_then(|result| result.member_str("protocolVersion"));
+        let revision = version.and_then(|version| Revision::parse(&version));
+        revision.is_some_and(|revision| revision.era() == Era::Legacy && self.admits(revision))
     }
 
     fn initialize_refused(&mut self, error: &RpcError) {
@@ -444,7 +477,9 @@ impl<S: CallSink> UpstreamSession<S> {
         let forced = !self.opening.plan.both;
         let remembered = self.config.remembered.as_ref().filter(|_| !forced);
         let era = remembered.and_then(EraRecord::known_era);
-        let stale = era.is_some_and(|era| era != revision.era());
+        // It speaks both, and only its slow start has made this session what it is.
+        let both = self.opening.shown_modern.is_some();
+        let stale = era.is_some_and(|era| era != revision.era()) && !both;
         // A record made of a server's exit on the probe is part of this very opening.
         let from_cache = remembered.is_some_and(|record| record.learned_at != 0)
             && era == Some(Era::Legacy)
@@ -455,7 +490,7 @@ impl<S: CallSink> UpstreamSession<S> {
             (false, false) => EraSource::Probe,
         };
         let record = match remembered {
-            _ if forced => None,
+            _ if forced || both => None,
             Some(record) if record.describes(revision) => Some(record.clone()),
             _ => Some(EraRecord::learned(revision, EraSource::Probe)),
         };

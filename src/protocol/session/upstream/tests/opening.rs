@@ -129,6 +129,14 @@ fn f25g_late_answers_to_the_probe() {
     assert_eq!(rig.new_frames(), ["server/discover", "initialize"]);
     assert!(rig.notices.is_empty(), "{:?}", rig.notices);
 
+    // Late, and silent on `initialize`: modern after the patience.
+    let mut rig = Rig::new(config(PreferDiscover));
+    rig.at(9);
+    rig.answers(rig.last_id("server/discover"), DISCOVERED);
+    assert!(rig.events.is_empty());
+    rig.at(11);
+    assert_eq!(rig.settled_as().revision, Revision::V2026_07_28);
+
     // After the handshake has succeeded it changes nothing.
     let mut rig = Rig::new(config(PreferDiscover));
     rig.at(2);
@@ -136,6 +144,53 @@ fn f25g_late_answers_to_the_probe() {
     rig.answers(rig.last_id("server/discover"), DISCOVERED);
     assert_eq!(rig.events.len(), 1);
     assert_eq!(rig.settled_as().revision, Revision::V2025_06_18);
+}
+
+/// U-08: a server of both eras that starts slowly answers both, and is in a legacy session then. That is
+/// not remembered, and what was is not called wrong.
+#[test]
+fn u08_a_slow_server_of_both_eras_is_in_a_legacy_session() {
+    for record in [None, Some(remembered("modern", "2026-07-28"))] {
+        let mut rig = Rig::new(UpstreamConfig { remembered: record, ..config(PreferDiscover) });
+        rig.at(3);
+        let (discover, initialize) = (rig.last_id("server/discover"), rig.last_id("initialize"));
+        rig.answers(discover, DISCOVERED);
+        assert!(rig.events.is_empty(), "{:?}", rig.events);
+        rig.answers(initialize, INITIALIZED);
+        assert_eq!(
+            rig.new_frames(),
+            ["server/discover", "initialize", "notifications/initialized"]
+        );
+        let settled = rig.settled_as();
+        assert_eq!(settled.revision, Revision::V2025_06_18);
+        assert_eq!((settled.record, settled.stale), (None, false));
+        assert!(rig.notices.is_empty(), "{:?}", rig.notices);
+        // The patience is over for good.
+        rig.at(20);
+        assert_eq!(rig.events.len(), 1);
+    }
+}
+
+/// U-08, F26: beside a modern answer, one to `initialize` that begins no session is none.
+#[test]
+fn u08_no_session_beside_a_modern_answer() {
+    for answer in
+        [r#"{"protocolVersion":"2026-07-28"}"#, r#"{"protocolVersion":"1999-01-01"}"#, "{}"]
+    {
+        let mut rig = Rig::new(config(PreferDiscover));
+        rig.at(3);
+        let (discover, initialize) = (rig.last_id("server/discover"), rig.last_id("initialize"));
+        rig.answers(discover, DISCOVERED);
+        rig.answers(initialize, answer);
+        assert_eq!(rig.settled_as().revision, Revision::V2026_07_28, "{answer}");
+        assert_eq!(rig.new_frames(), ["server/discover", "initialize"], "{answer}");
+    }
+    // Its end beside one is not the probe's doing.
+    let mut rig = Rig::new(config(PreferDiscover));
+    rig.at(3);
+    rig.answers(rig.last_id("server/discover"), DISCOVERED);
+    rig.closes("exited with status 1", 4);
+    assert_eq!(rig.failed_as(), OpenError::Closed("exited with status 1".into()));
 }
 
 /// U-08, U-10: `initialize` refused while the probe is still open: the probe decides.
