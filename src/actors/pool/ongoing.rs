@@ -140,7 +140,7 @@ impl AskedCall {
             }
             CallNews::Withdrawn { number } => News::Withdrawn { key: number.to_string() },
             CallNews::Done(answer) => {
-                self.guard.done();
+                self.guard.over();
                 self.lease = None;
                 self.scope = None;
                 News::Done(Ok(answer))
