@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ractor::ActorRef;
 
 use super::caller::{CallScope, InFlight};
-use super::directory::Lease;
+use super::directory::{Lease, Load};
 use super::rounds::Rounds;
 use super::upstream_task::UpstreamTask;
 use crate::actors::instance::{CallNews, InstanceMsg, NewsQueue, Said};
@@ -96,6 +96,14 @@ impl Ongoing {
             Self::Asked(call) => call.next().await,
             Self::Rounds(rounds) => rounds.next().await,
             Self::Task(task) => task.next().await,
+        }
+    }
+
+    /// The instance of which it has a place that others may wait for.
+    pub fn load(&self) -> Option<&Arc<Load>> {
+        match self {
+            Self::Asked(call) => call.lease.as_ref().map(Lease::load),
+            Self::Rounds(_) | Self::Task(_) => None,
         }
     }
 
