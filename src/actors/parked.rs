@@ -3,12 +3,13 @@
 //! A call whose upstream asks is held open here while its host thinks; the state that the host brings
 //! back opens it once. The calls stand in a table under a short lock, so that parking and fetching
 //! need no message; the actor does nothing but end those whose time (`elicit.state_ttl`) is up, which
-//! cancels them upstream. Permanent; no children. A crash of it loses no call.
+//! cancels them upstream. One that keeps others waiting for the only turn of its server has less
+//! (`elicit.turn`): a watcher of its own, which sleeps until somebody waits, says so. Permanent; no children. A crash of it loses no call.
 //!
 //! The key of the signatures is kept in the state folder: a daemon knows the states of the one before
 //! it, and can say what became of their calls.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -22,8 +23,10 @@ use tokio::sync::watch;
 
 use super::dispatch::Conversation;
 use super::events::{Event, EventsHandle};
+use super::pool::directory::Load;
 use super::settings::Current;
 use super::support::slot::Slot;
+use super::support::task::{TaskGuard, spawn_guarded};
 use super::support::timer::Timer;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::mrtr::{self, Bound, Key, State, Unfit, Waits};
@@ -50,12 +53,16 @@ struct Shared {
 #[derive(Default)]
 struct Table {
     waiting: HashMap<u128, Waiting>,
+    /// What was given up for others, latest last: as many as may wait.
+    gave_way: VecDeque<u128>,
 }
 
 struct Waiting {
     until: Instant,
     /// None where a call was not made yet.
     call: Option<Box<Conversation>>,
+    /// Where others may wait for its turn.
+    _watch: Option<TaskGuard>,
 }
 
 /// What a state led to.
@@ -68,6 +75,8 @@ pub(crate) enum Fetched {
     Again,
     /// The daemon that gave it has ended, and with it the call.
     Gone,
+    /// The call was given up for others (`elicit.turn`).
+    GaveWay,
 }
 
 impl ParkedHandle {
@@ -121,13 +130,31 @@ impl ParkedHandle {
             }
             let now = clock::now();
             let until = now.checked_add(settings.state_ttl).unwrap_or(now);
-            table.waiting.insert(id, Waiting { until, call });
+            let load = call.as_ref().and_then(|call| call.load());
+            let _watch = load.map(|load| self.watch(id, Arc::clone(load), settings.turn));
+            table.waiting.insert(id, Waiting { until, call, _watch });
         }
         // Where none runs at the moment, the next one looks when it starts.
         self.shared.actor.cast(ParkedMsg::Look);
         let state = State { id, life: self.shared.life, waits, upstream };
         let expires = clock::wall().saturating_add(settings.state_ttl);
         Ok(RawJson::write(&mrtr::seal(&self.shared.key, bound, expires, &state)))
+    }
+
+    /// Has the call give way once it has waited for `turn` and somebody else waits for it.
+    fn watch(&self, id: u128, load: Arc<Load>, turn: Duration) -> TaskGuard {
+        let now = clock::now();
+        let from = now.checked_add(turn).unwrap_or(now);
+        let shared = Arc::downgrade(&self.shared);
+        spawn_guarded(async move {
+            load.turn_wanted().await;
+            tokio::time::sleep_until(from.into()).await;
+            // Who waited may have gone.
+            load.turn_wanted().await;
+            if let Some(shared) = shared.upgrade() {
+                shared.give_way(id);
+            }
+        })
     }
 
     /// Looks at a state that a host brings with the request `bound`.
@@ -137,8 +164,10 @@ impl ParkedHandle {
 
     /// Fetches what waits for the host that brought `state`. Once.
     pub(crate) fn fetch(&self, state: &State) -> Fetched {
-        match self.shared.table().waiting.remove(&state.id) {
+        let mut table = self.shared.table();
+        match table.waiting.remove(&state.id) {
             Some(waiting) => waiting.call.map_or(Fetched::Nothing, Fetched::Call),
+            None if table.gave_way.contains(&state.id) => Fetched::GaveWay,
             // What is not there any more was fetched: one whose time is up has expired before.
             None if state.life == self.shared.life => Fetched::Again,
             None => Fetched::Gone,
@@ -160,6 +189,24 @@ impl fmt::Debug for ParkedHandle {
 impl Shared {
     fn elicit(&self) -> ElicitSettings {
         self.settings.borrow().loaded.settings.elicit
+    }
+
+    /// Ends one for others. Its host may have come back meanwhile.
+    fn give_way(&self, id: u128) {
+        let most = self.elicit().max_parked;
+        let ended = {
+            let mut table = self.table();
+            let ended = table.waiting.remove(&id);
+            if ended.is_some() {
+                while table.gave_way.len() >= most.max(1) {
+                    table.gave_way.pop_front();
+                }
+                table.gave_way.push_back(id);
+            }
+            ended
+        };
+        // Outside the lock: a call that falls is cancelled.
+        drop(ended);
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -176,6 +176,12 @@ pub const DEFS: &[Def] = &[
         "How long such a call waits, and how long its `requestState` is good; then it is cancelled.",
     ),
     live(
+        "elicit.turn",
+        time(MS, WEEK),
+        "How long such a call keeps others waiting whose server has one call at a time; then it is \
+         cancelled for the next of them.",
+    ),
+    live(
         "elicit.gather",
         time(NOW, HOUR),
         "How long further questions of a server are waited for before a 2026-07-28 host is told of the \

@@ -178,6 +178,26 @@ async fn e13_a_session_of_its_own_takes_no_turns() {
     stage.end().await;
 }
 
+/// E-13: of several calls of one host the oldest hears every question; when it ends before they are
+/// answered, those of the others are not left without an answer.
+#[tokio::test(start_paused = true)]
+async fn e13_a_call_that_ends_leaves_no_question_open() {
+    let (stage, _asker) = stage(|def| def.scope = Scope::Session).await;
+    let mut first = open(&stage.upstreams, asking(host(1), "one", 5)).await;
+    let (key, _) = asked(&mut first).await;
+    let upstreams = stage.upstreams.clone();
+    let second = asking(host(1), "two", 5);
+    let second = tokio::spawn(async move { upstreams.call_unattended(second).await });
+    assert_eq!(asked(&mut first).await.1.params.member_str("message").unwrap(), "two");
+    first.reply(&key, Ok(said("Ada")));
+    assert_eq!(done(&mut first).await, "Ada");
+    let second = tokio::time::timeout(Duration::from_secs(60), second).await;
+    let second = second.expect("its question was never answered");
+    assert_eq!(text(&second.unwrap().unwrap()), "cancel");
+    drop(first);
+    stage.end().await;
+}
+
 /// F44: two hosts, a thousand calls that ask at any time, some given up while the server goes on:
 /// whoever is asked is the one for whom it was asked, and nothing is left open.
 #[tokio::test(start_paused = true)]

@@ -63,7 +63,8 @@ async fn play(mut host: RawHost, who: &str, seed: u64) -> u64 {
         }
     }
     let asked = u64::try_from(host.answers.asked.len()).unwrap();
-    assert_eq!(asked, ROUNDS / 2 - nobody, "each question once");
+    // One that was put to an older call of the same host may have lost its call while it was answered.
+    assert!((ROUNDS / 2 - nobody..=ROUNDS / 2).contains(&asked), "each question once: {asked}");
     nobody
 }
 

@@ -132,6 +132,26 @@ async fn a_parked_call_ends_when_its_time_is_up() {
     assert_eq!(text_of(&echo), "on");
 }
 
+/// A host that does not come back keeps a server with one call at a time from the others only so long.
+/// What became of its call it is told with the setting.
+#[tokio::test]
+async fn a_parked_call_gives_way_to_those_who_wait() {
+    let (daemon, fake) = one("elicit.turn = \"300ms\"");
+    let params = call("up_ask_form", &json!({}));
+    let mut away = able(&daemon).await;
+    let first = asked(&mut away, &params).await;
+    let reply = |asked: &Value| json!({ keys(asked)[0].clone(): accept(json!({ "name": "Ada" })) });
+    let mut other = http_host(&daemon, MODERN).await;
+    other.capabilities = json!({ "elicitation": { "form": {} } });
+    let echo = other.request("tools/call", call("up_echo", &json!({ "text": "on" }))).await;
+    assert_eq!(text_of(&echo), "on");
+    eventually!(SOON, cancelled(&fake) == 1);
+    let late = away.modern("tools/call", with_responses(&params, &first, reply(&first))).await;
+    assert_eq!(reason(&late), "timeout", "{late}");
+    assert!(text_of(&late).contains("elicit.turn"), "{late}");
+    assert_eq!(fake.transcript().with_method("tools/call").len(), 2);
+}
+
 /// More than `elicit.max_parked` do not wait: the newest is refused, with the limit's name. Over HTTP,
 /// where each call has its own questions however many are open.
 #[tokio::test]

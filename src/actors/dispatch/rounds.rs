@@ -203,6 +203,7 @@ impl Call<'_> {
                 conversation.meet(&want);
                 self.run(&want, conversation).await
             }
+            (_, Fetched::GaveWay) => Err(self.gave_way()),
             (Waits::Open, Fetched::Gone | Fetched::Nothing) => Err(self.gone()),
             (Waits::Confirmation, Fetched::Nothing) => {
                 match consent::read(&want.params, self.subject)? {
@@ -281,6 +282,17 @@ impl Call<'_> {
             self.subject, limit.value, limit.setting
         );
         Told { reason: Reason::Busy, text }
+    }
+
+    fn gave_way(self) -> Told {
+        let limit = Limit::time("elicit.turn", self.context.settings().elicit.turn);
+        let text = format!(
+            "the call of {} was cancelled: server `{}` has one call at a time, and others waited for \
+             their turn longer than the setting {} admits ({}); it may have taken effect; make the call \
+             anew without `requestState`, and answer sooner, or give the server `scope = \"session\"`",
+            self.subject, self.subject.server, limit.setting, limit.value
+        );
+        Told { reason: Reason::Timeout, text }
     }
 
     fn gone(self) -> Told {

@@ -386,6 +386,14 @@ impl InFlight {
     pub(super) const fn done(&mut self) {
         self.done = true;
     }
+
+    /// The outcome of a call that was asked is there. What is still open was put to it for another of
+    /// its host's calls, perhaps, and has nobody left to answer it: the instance does.
+    pub(super) fn over(&mut self) {
+        self.done();
+        // With a dead instance nothing is open.
+        let _ = self.actor.cast(InstanceMsg::Cancel { id: self.id });
+    }
 }
 
 impl Drop for InFlight {

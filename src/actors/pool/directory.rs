@@ -5,6 +5,7 @@
 //! that one insertion sends every new call to the new generation while the old one drains, F33.)
 
 use std::path::Path;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -271,6 +272,8 @@ impl Route {
         // What is in use goes when it is given back.
         let in_use = surplus.saturating_sub(self.permits.forget_permits(surplus));
         self.load.surplus.fetch_add(in_use, Ordering::SeqCst);
+        // Who waits already waits for a turn now.
+        self.load.turn_wanted.notify_waiters();
     }
 
     /// Whether it has one call at a time.
@@ -313,8 +316,9 @@ impl Route {
     pub async fn lease(&self) -> Option<Lease> {
         // Counted while waiting, so that waiters spread over the instances of a key.
         let waiting = Counted::new(&self.load);
+        let wanting = Wanting::new(&self.load);
         let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
-        drop(waiting);
+        drop((waiting, wanting));
         Some(Lease::new(permit, &self.load))
     }
 }
@@ -329,6 +333,9 @@ pub struct Load {
     serial: AtomicBool,
     /// Permits in use that are not to be given back.
     surplus: AtomicUsize,
+    /// How many wait for a permit.
+    wanting: AtomicUsize,
+    turn_wanted: Notify,
     actor: ActorRef<InstanceMsg>,
     /// The tasks of its server of which somebody wants to hear; as many as there are running.
     tasks: Mutex<Vec<WatchedTask>>,
@@ -346,6 +353,8 @@ impl Load {
             leaving: AtomicBool::new(false),
             serial: AtomicBool::new(false),
             surplus: AtomicUsize::new(0),
+            wanting: AtomicUsize::new(0),
+            turn_wanted: Notify::const_new(),
             actor,
             tasks: Mutex::new(Vec::new()),
         }
@@ -364,6 +373,19 @@ impl Load {
     /// Whether nobody calls it or listens to it.
     pub fn is_free(&self) -> bool {
         self.get() == 0 && !self.held.load(Ordering::SeqCst)
+    }
+
+    /// Resolves while somebody waits for the turn of another. Cancel-safe.
+    pub async fn turn_wanted(&self) {
+        loop {
+            let mut told = pin!(self.turn_wanted.notified());
+            // Listened to before looking, so that nobody is missed who comes in between.
+            told.as_mut().enable();
+            if self.serial.load(Ordering::SeqCst) && self.wanting.load(Ordering::SeqCst) > 0 {
+                return;
+            }
+            told.await;
+        }
     }
 
     /// Its server said something of a task.
@@ -425,6 +447,23 @@ impl Drop for Counted {
     }
 }
 
+/// One who waits for a permit.
+struct Wanting<'a>(&'a Load);
+
+impl<'a> Wanting<'a> {
+    fn new(load: &'a Load) -> Self {
+        load.wanting.fetch_add(1, Ordering::SeqCst);
+        load.turn_wanted.notify_waiters();
+        Self(load)
+    }
+}
+
+impl Drop for Wanting<'_> {
+    fn drop(&mut self) {
+        self.0.wanting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// The right to have one call in flight on an instance; given back when it falls.
 #[derive(Debug)]
 pub struct Lease {
@@ -440,6 +479,11 @@ impl Lease {
     /// The instance.
     pub fn actor(&self) -> &ActorRef<InstanceMsg> {
         &self.counted.0.actor
+    }
+
+    /// All callers of the instance.
+    pub const fn load(&self) -> &Arc<Load> {
+        &self.counted.0
     }
 }
 
@@ -459,8 +503,23 @@ impl Drop for Lease {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    use ractor::{Actor, ActorProcessingErr};
+
     use super::*;
     use crate::actors::upstreams::Answers;
+
+    /// What it has come to now, if to anything.
+    async fn poll_immediate<T>(future: impl Future<Output = T>) -> Option<T> {
+        let mut future = pin!(future);
+        poll_fn(|waker| match future.as_mut().poll(waker) {
+            Poll::Ready(it) => Poll::Ready(Some(it)),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
+    }
 
     #[test]
     fn scope_keys_say_who_shares() {
@@ -492,6 +551,103 @@ mod tests {
         drop(place);
         assert!(routes.queue(Lane::Shared, 1).is_some());
         assert_eq!(routes.waiting(), 0);
+    }
+
+    struct Nobody;
+
+    impl Actor for Nobody {
+        type Msg = InstanceMsg;
+        type State = ();
+        type Arguments = ();
+
+        async fn pre_start(
+            &self,
+            _me: ActorRef<InstanceMsg>,
+            (): (),
+        ) -> Result<(), ActorProcessingErr> {
+            Ok(())
+        }
+    }
+
+    async fn route(most: usize) -> (Arc<Route>, ActorRef<InstanceMsg>) {
+        let (actor, _) = Actor::spawn(None, Nobody, ()).await.unwrap();
+        let load = Arc::new(Load::new(actor.clone()));
+        let pending = Arc::new(Pending::new());
+        (Arc::new(Route::new(InstanceId(1), pending, Era::Legacy, most, load)), actor)
+    }
+
+    /// E-13: whatever callers do meanwhile, an instance that becomes serial has one turn in the end, no
+    /// more and no less: callers come, wait, give up waiting and go on several threads.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn e13_one_turn_is_left_whatever_callers_do() {
+        for round in 0..200_usize {
+            let (route, actor) = route(1 + round % 7).await;
+            let callers: Vec<_> = (0..8_usize)
+                .map(|caller| {
+                    let route = Arc::clone(&route);
+                    tokio::spawn(async move {
+                        for step in 0..12 {
+                            if caller == 3 && step == round % 12 {
+                                route.serialise();
+                            }
+                            let _joined = (step % 5 == 0).then(|| route.join());
+                            let lease = match (caller + step + round) % 3 {
+                                0 => route.try_lease(),
+                                1 => route.lease().await,
+                                _ => tokio::select! {
+                                    lease = route.lease() => lease,
+                                    () = tokio::task::yield_now() => None,
+                                },
+                            };
+                            for _ in 0..(caller * step) % 4 {
+                                tokio::task::yield_now().await;
+                            }
+                            drop(lease);
+                        }
+                    })
+                })
+                .collect();
+            for caller in callers {
+                caller.await.unwrap();
+            }
+            // What was in use when it became serial goes as it is given back.
+            for _ in 0..8 {
+                drop(route.try_lease());
+            }
+            let turn = route.try_lease();
+            assert!(turn.is_some(), "round {round}: no turn is left");
+            assert!(route.try_lease().is_none(), "round {round}: two at a time");
+            drop(turn);
+            assert!(route.load.is_free());
+            actor.stop(None);
+        }
+    }
+
+    /// A turn is wanted while somebody waits for it, whichever came first, and only of a serial one.
+    #[tokio::test]
+    async fn a_turn_is_wanted_while_somebody_waits() {
+        let (route, actor) = route(1).await;
+        let turn = route.try_lease().unwrap();
+        let load = Arc::clone(turn.load());
+        let wanted = || poll_immediate(load.turn_wanted());
+        let mut waiter = Box::pin(route.lease());
+        assert!(poll_immediate(&mut waiter).await.is_none());
+        assert!(wanted().await.is_none(), "it is not serial");
+        let mut watcher = Box::pin(load.turn_wanted());
+        assert!(poll_immediate(&mut watcher).await.is_none());
+        route.serialise();
+        assert!(poll_immediate(&mut watcher).await.is_some());
+        assert!(wanted().await.is_some());
+        drop(waiter);
+        let mut watcher = Box::pin(load.turn_wanted());
+        assert!(poll_immediate(&mut watcher).await.is_none(), "nobody waits any more");
+        let mut waiter = Box::pin(route.lease());
+        assert!(poll_immediate(&mut waiter).await.is_none());
+        assert!(poll_immediate(&mut watcher).await.is_some());
+        drop(turn);
+        assert!(waiter.await.is_some());
+        assert!(wanted().await.is_none());
+        actor.stop(None);
     }
 
     /// P-03: who waits in one lane takes no place in the other.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ractor::ActorRef;
 
 use super::caller::{CallScope, InFlight};
-use super::directory::Lease;
+use super::directory::{Lease, Load};
 use super::rounds::Rounds;
 use super::upstream_task::UpstreamTask;
 use crate::actors::instance::{CallNews, InstanceMsg, NewsQueue, Said};
@@ -99,6 +99,14 @@ impl Ongoing {
         }
     }
 
+    /// The instance of which it has a place that others may wait for.
+    pub fn load(&self) -> Option<&Arc<Load>> {
+        match self {
+            Self::Asked(call) => call.lease.as_ref().map(Lease::load),
+            Self::Rounds(_) | Self::Task(_) => None,
+        }
+    }
+
     /// Answers a question; one that is not open is ignored.
     pub fn reply(&mut self, key: &str, reply: Reply) {
         match self {
@@ -140,7 +148,7 @@ impl AskedCall {
             }
             CallNews::Withdrawn { number } => News::Withdrawn { key: number.to_string() },
             CallNews::Done(answer) => {
-                self.guard.done();
+                self.guard.over();
                 self.lease = None;
                 self.scope = None;
                 News::Done(Ok(answer))

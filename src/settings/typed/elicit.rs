@@ -26,6 +26,8 @@ pub struct ElicitSettings {
     pub max_parked: usize,
     /// `elicit.state_ttl`: how long they wait.
     pub state_ttl: Duration,
+    /// `elicit.turn`: how long they wait where others wait for them.
+    pub turn: Duration,
     /// `elicit.gather`: how long further questions are waited for.
     pub gather: Duration,
 }
@@ -42,6 +44,7 @@ impl ElicitSettings {
             max_rounds: values.count("elicit.max_rounds"),
             max_parked: values.count("elicit.max_parked"),
             state_ttl: values.time("elicit.state_ttl"),
+            turn: values.time("elicit.turn"),
             gather: values.time("elicit.gather"),
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use tokio::time::Instant;
@@ -10,6 +11,7 @@ use tokio::time::Instant;
 use super::{Subject, host_of};
 use crate::actors::broker::Held;
 use crate::actors::dispatch::Context;
+use crate::actors::pool::directory::Load;
 use crate::actors::pool::ongoing::{News, Ongoing};
 use crate::actors::pool::rounds::too_many;
 use crate::actors::support::progress::ProgressSender;
@@ -71,6 +73,11 @@ impl Conversation {
             open: Vec::new(),
             rounds: 0,
         }
+    }
+
+    /// The instance of which it has a place that others may wait for.
+    pub(crate) fn load(&self) -> Option<&Arc<Load>> {
+        self.ongoing.load()
     }
 
     /// Its host has come back with answers. Those that are missing, or are none, stay open.
