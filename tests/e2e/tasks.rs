@@ -41,7 +41,7 @@ async fn t18_tasks_outlive_a_killed_daemon() {
     let again = ask(&mut host, "tasks/result", &done).await;
     assert_eq!(again["result"], first["result"], "the same, to the byte");
     let unknown = ask(&mut host, "tasks/result", &running).await;
-    assert_eq!(unknown["error"]["data"]["reason"], "outcome_unknown", "{unknown}");
+    assert_eq!(setup::reason(&unknown), "outcome_unknown", "{unknown}");
     assert_eq!(ask(&mut host, "tasks/get", &running).await["result"]["status"], "failed");
     let mut other = setup::host(&daemon, CORE).await;
     assert_eq!(ask(&mut other, "tasks/get", &done).await["error"]["code"], -32602);

@@ -10,8 +10,8 @@ use crate::actors::events::{Event, EventsHandle};
 use crate::actors::support::slot::Slot;
 use crate::actors::support::task;
 use crate::actors::upstreams::{Reason, UpstreamsHandle};
-use crate::protocol::model::answers;
 use crate::protocol::model::tasks::Detail;
+use crate::protocol::model::tool_result;
 use crate::protocol::session::Outcome;
 use crate::protocol::task_fsm::{Machine, Status};
 use crate::transport::store::{Change, Store, StoreError};
@@ -160,7 +160,8 @@ impl Shared {
              check before trying again",
             entry.facts.what,
         );
-        let error = answers::refused(Reason::OutcomeUnknown.as_str(), text);
-        self.end(entry, |machine, now| machine.finished(now, Err(error)));
+        // As a call whose outcome is unknown is answered without a task (product.md 7).
+        let result = tool_result::refused_result(Reason::OutcomeUnknown.as_str(), &text);
+        self.end(entry, |machine, now| machine.finished(now, Ok(result)));
     }
 }
