@@ -9,6 +9,7 @@ use super::{CatalogServer, Listing, Offer, Offers, Snapshot, ToolRecord};
 use crate::protocol::Notice;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::tasks::Support;
+use crate::protocol::model::tool::Hints;
 use crate::protocol::session::upstream::{ListKind, ListRead};
 use crate::settings::{Rule, ServerDef};
 
@@ -18,12 +19,7 @@ pub(super) type Entries = BTreeMap<String, Arc<CatalogServer>>;
 /// A tool's record; `None` where it has no name to call it by.
 pub(super) fn record(raw: RawJson) -> Option<ToolRecord> {
     let name = raw.member_str("name").filter(|name| !name.is_empty())?;
-    let hints = raw.member("annotations");
-    let hint = |key| {
-        let value = hints.as_ref().and_then(|hints| hints.member(key));
-        value.is_some_and(|value| value.as_bytes() == b"true")
-    };
-    let repeatable = hint("readOnlyHint") || hint("idempotentHint");
+    let repeatable = Hints::of(&raw).is_repeatable();
     let tasks = Support::of(&raw);
     Some(ToolRecord { name, raw, repeatable, tasks })
 }

@@ -30,11 +30,6 @@ impl Snapshot {
         Self { servers, whole, view: OnceLock::new(), offers: OnceLock::new() }
     }
 
-    /// The server with this namespace.
-    pub fn by_namespace(&self, namespace: &str) -> Option<&Arc<CatalogServer>> {
-        self.servers.iter().find(|server| server.def.namespace == namespace)
-    }
-
     /// The server with this configuration key.
     pub fn by_key(&self, key: &str) -> Option<&Arc<CatalogServer>> {
         self.servers.iter().find(|server| server.def.key == key)

@@ -6,9 +6,10 @@
 
 use super::{Context, Told};
 use crate::actors::catalog::ToolRecord;
-use crate::actors::upstreams::{Caller, Reason};
+use crate::actors::upstreams::Reason;
 use crate::protocol::jsonrpc::{Method, Object, RawJson};
 use crate::protocol::model::questions::{Question, Reply};
+use crate::protocol::model::tool::Hints;
 use crate::settings::{Rule, Settings};
 
 /// What becomes of a call.
@@ -26,7 +27,6 @@ pub(crate) enum Verdict {
 /// opened only where there is something to ask.
 pub(crate) fn check(
     context: &Context,
-    _caller: &Caller,
     server: &str,
     tool: &ToolRecord,
     params: &RawJson,
@@ -47,21 +47,13 @@ fn decide(settings: &Settings, server: &str, tool: &ToolRecord, params: &RawJson
             text: format!("server `{server}` has no tool `{}`.", tool.name),
         }),
         Rule::Ask => Verdict::Ask(question(server, tool, params)),
-        Rule::Allow if settings.elicit.confirm_destructive && destroys(tool) => {
+        Rule::Allow
+            if settings.elicit.confirm_destructive && Hints::of(&tool.raw).is_destructive() =>
+        {
             Verdict::Ask(question(server, tool, params))
         }
         Rule::Allow => Verdict::Go,
     }
-}
-
-/// Whether it may destroy something: what is not marked otherwise does (schema, `ToolAnnotations`).
-fn destroys(tool: &ToolRecord) -> bool {
-    let hints = tool.raw.member("annotations");
-    let says = |key: &str, word: &str| {
-        let hint = hints.as_ref().and_then(|hints| hints.member(key));
-        hint.is_some_and(|hint| hint.as_str() == word)
-    };
-    !says("readOnlyHint", "true") && !says("destructiveHint", "false")
 }
 
 /// Longest part of the arguments in a question, in characters.

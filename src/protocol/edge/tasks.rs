@@ -44,11 +44,6 @@ pub fn lift_created(revision: Revision, result: &RawJson) -> Option<Result<Task,
     Some(lift_task(revision, &task))
 }
 
-/// The parameters of `notifications/tasks/status` for a host of 2025-11-25, from a newest-shape task.
-pub fn downgrade_status(task: &RawJson) -> RawJson {
-    core_task(task).unwrap_or_else(|| task.clone())
-}
-
 /// A result of a method of tasks, or of a call that became one, for a host of `revision`; `None` where
 /// it is no such thing.
 pub(super) fn downgrade(revision: Revision, method: &str, result: &RawJson) -> Option<RawJson> {

@@ -47,11 +47,6 @@ impl Id {
         &self.0
     }
 
-    /// Whether it is a string.
-    pub fn is_text(&self) -> bool {
-        self.0.starts_with('"')
-    }
-
     /// The value where it is a plain non-negative integer: the form of all ids that mcpx sends.
     pub fn as_u64(&self) -> Option<u64> {
         self.0.parse().ok()

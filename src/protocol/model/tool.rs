@@ -13,8 +13,6 @@ pub struct Hints {
     pub destructive: Option<bool>,
     /// `idempotentHint` as it stands.
     pub idempotent: Option<bool>,
-    /// `openWorldHint` as it stands.
-    pub open_world: Option<bool>,
 }
 
 impl Hints {
@@ -30,7 +28,6 @@ impl Hints {
             read_only: hint("readOnlyHint"),
             destructive: hint("destructiveHint"),
             idempotent: hint("idempotentHint"),
-            open_world: hint("openWorldHint"),
         }
     }
 
@@ -170,6 +167,5 @@ mod tests {
         assert!(!reads.is_destructive() && reads.is_repeatable());
         assert!(hints(r#"{"idempotentHint":true}"#).is_repeatable());
         assert!(!hints(r#"{"destructiveHint":false}"#).is_destructive());
-        assert_eq!(hints(r#"{"openWorldHint":false}"#).open_world, Some(false));
     }
 }

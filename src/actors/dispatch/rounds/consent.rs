@@ -27,7 +27,7 @@ pub(super) fn needed(
     want: &CallWant,
     tool: &ToolRecord,
 ) -> Result<Option<Question>, Told> {
-    match confirm::check(context, &want.caller, &want.server, tool, &want.params) {
+    match confirm::check(context, &want.server, tool, &want.params) {
         Verdict::Go => Ok(None),
         Verdict::Deny(told) => Err(told),
         Verdict::Ask(question) => Ok(Some(question)),
