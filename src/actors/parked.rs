@@ -14,7 +14,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -131,8 +131,8 @@ impl ParkedHandle {
             let now = clock::now();
             let until = now.checked_add(settings.state_ttl).unwrap_or(now);
             let load = call.as_ref().and_then(|call| call.load());
-            let _watch = load.map(|load| self.watch(id, Arc::clone(load), settings.turn));
-            table.waiting.insert(id, Waiting { until, call, _watch });
+            let watch = load.map(|load| self.watch(id, Arc::clone(load), settings.turn));
+            table.waiting.insert(id, Waiting { until, call, _watch: watch });
         }
         // Where none runs at the moment, the next one looks when it starts.
         self.shared.actor.cast(ParkedMsg::Look);

@@ -191,7 +191,7 @@ async fn e13_a_call_that_ends_leaves_no_question_open() {
     assert_eq!(asked(&mut first).await.1.params.member_str("message").unwrap(), "two");
     first.reply(&key, Ok(said("Ada")));
     assert_eq!(done(&mut first).await, "Ada");
-    let second = tokio::time::timeout(Duration::from_secs(60), second).await;
+    let second = tokio::time::timeout(Duration::from_mins(1), second).await;
     let second = second.expect("its question was never answered");
     assert_eq!(text(&second.unwrap().unwrap()), "cancel");
     drop(first);

@@ -316,9 +316,9 @@ impl Route {
     pub async fn lease(&self) -> Option<Lease> {
         // Counted while waiting, so that waiters spread over the instances of a key.
         let waiting = Counted::new(&self.load);
-        let wanting = Wanting::new(&self.load);
+        let announced = Wanting::new(&self.load);
         let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
-        drop((waiting, wanting));
+        drop((waiting, announced));
         Some(Lease::new(permit, &self.load))
     }
 }
@@ -585,7 +585,7 @@ mod tests {
             let callers: Vec<_> = (0..8_usize)
                 .map(|caller| {
                     let route = Arc::clone(&route);
-                    tokio::spawn(async move {
+                    crate::actors::support::task::spawn(async move {
                         for step in 0..12 {
                             if caller == 3 && step == round % 12 {
                                 route.serialise();

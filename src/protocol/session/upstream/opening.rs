@@ -166,10 +166,10 @@ impl<S: CallSink> UpstreamSession<S> {
     /// No answer to the probe in time: `initialize` beside it (U-08, F25 a). Or none to that, by a server
     /// that has shown itself modern.
     pub(super) fn patience_over(&mut self, now: Instant) {
-        if !self.opening.initialize_tried {
-            self.send_initialize();
-        } else {
+        if self.opening.initialize_tried {
             self.settle_as_shown(now);
+        } else {
+            self.send_initialize();
         }
     }
 
