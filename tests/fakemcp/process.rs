@@ -47,6 +47,10 @@ pub fn before_start(args: &Args) {
     let code = args.number("exit").unwrap_or(1);
     let early = args.number("exit-first").map(|times: usize| Out::ledger_count("start ") <= times);
     if early.unwrap_or(args.flag("exit")) {
+        if early.is_some() {
+            // Always after the first message: an end before it was written is another case.
+            let _ = std::io::stdin().read_line(&mut String::new());
+        }
         std::process::exit(code);
     }
 }
