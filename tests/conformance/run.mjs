@@ -124,7 +124,10 @@ async function server(name, { transport, era, follow, extensions, direct }) {
 
 /** The suite has short windows and does not warm up: lets mcpx list its upstream first. */
 async function warmUp(url) {
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'w', version: '1' } };
+  // What the first host can be asked is what a legacy upstream hears at its only handshake.
+  const capabilities = { elicitation: {}, sampling: {}, roots: {} };
+  const clientInfo = { name: 'w', version: '1' };
+  const params = { protocolVersion: '2025-11-25', capabilities, clientInfo };
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
   const post = async (body, more = {}) => {
     const answer = await fetch(url, {
