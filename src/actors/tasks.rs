@@ -1,6 +1,6 @@
 //! Supervisor of tasks: calls that their hosts do not wait for.
 //!
-//! Children: a [`super::task`] for each one that runs (temporary; one that fails has failed its task,
+//! Children: a `super::task` for each one that runs (temporary; one that fails has failed its task,
 //! and says so). Owns how many there may be, how long they are kept, and their records in the store,
 //! from which the next daemon takes what has ended; what still ran then has an unknown outcome, and
 //! says so. The table is shared: looking at a task and waiting for it costs no message. Permanent;

@@ -2,7 +2,7 @@
 //!
 //! A question waits in a table under a short lock, so that asking and answering need no message; it is
 //! answered by a person (`mcpx elicit`), withdrawn with its call, or cancelled when its time is up or
-//! the last listener has gone. The actor ([`keeper`]) does what takes time: it watches the deadlines and
+//! the last listener has gone. The actor (`keeper`) does what takes time: it watches the deadlines and
 //! keeps the records of what is open, so that the next daemon can tell what became of it.
 //!
 //! An answer is a secret: it goes to who asked, and is neither logged nor kept nor shown by `Debug`.

@@ -3,7 +3,7 @@
 //! `tasks/update`).
 //!
 //! A state machine without a task or an actor of its own: it goes on while somebody waits in
-//! [`UpstreamTask::next`] and costs nothing while nobody does. It looks after its task at the rhythm
+//! `UpstreamTask::next` and costs nothing while nobody does. It looks after its task at the rhythm
 //! that the server asks for, within `tasks.poll_min` and `tasks.poll_max`, and at once where the
 //! server tells by itself that something changed. Its requests go to the instance that made the task
 //! and need no permits: at most three are under way, and the call that led to them was admitted.
