@@ -14,6 +14,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
@@ -30,8 +31,8 @@ const NAME: &str = "io.modelcontextprotocol/protocolVersion";
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 thread_local! {
-    /// The request that this thread works for: its id as JSON text.
-    static ROUTE: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// The request that this thread works for.
+    static ROUTE: RefCell<Option<Place>> = const { RefCell::new(None) };
 }
 
 /// Starts a thread that works for the same request.
@@ -43,14 +44,18 @@ pub fn spawn(what: impl FnOnce() + Send + 'static) {
     });
 }
 
+/// A request: its id as JSON text, and a number of our own, because callers of a modern server know
+/// nothing of each other's ids.
+type Place = (String, u32);
+
 /// What goes to an open answer: a message, and whether it is the last.
 type Part = (String, bool);
 
 /// Where the lines of one session's fake go.
 #[derive(Debug, Default)]
 pub struct Lines {
-    /// Open answers by the id of their request, as JSON text.
-    open: Mutex<BTreeMap<String, Sender<Part>>>,
+    /// Open answers by their request.
+    open: Mutex<BTreeMap<Place, Sender<Part>>>,
     /// The GET stream, if there is one, and what waits for it.
     stream: Mutex<(Option<Sender<String>>, Vec<String>)>,
     /// HTTP+SSE: everything goes to the stream.
@@ -63,7 +68,9 @@ impl Lines {
         let text = String::from_utf8_lossy(line).trim_end().to_owned();
         let Ok(message) = lenient::parse(line) else { return };
         if message["method"].is_null() && !self.one_stream {
-            if let Some(open) = self.open.lock().unwrap().remove(&message["id"].to_string()) {
+            let mut open = self.open.lock().unwrap();
+            let place = Self::place(&open, &message["id"].to_string());
+            if let Some(open) = place.and_then(|place| open.remove(&place)) {
                 let _ = open.send((text, true));
             }
             return;
@@ -72,7 +79,7 @@ impl Lines {
         let route = if listen.is_null() {
             ROUTE.with_borrow(Clone::clone)
         } else {
-            Some(listen.to_string())
+            Self::place(&self.open.lock().unwrap(), &listen.to_string())
         };
         if let Some(route) = route
             && let Some(open) = self.open.lock().unwrap().get(&route)
@@ -85,6 +92,13 @@ impl Lines {
             Some(open) if open.send(text.clone()).is_ok() => {}
             _ => stream.1.push(text),
         }
+    }
+
+    /// The open request of this id: the one that this thread works for, or else the first.
+    fn place(open: &BTreeMap<Place, Sender<Part>>, id: &str) -> Option<Place> {
+        let own = ROUTE.with_borrow(Clone::clone);
+        let own = own.filter(|place| place.0 == id && open.contains_key(place));
+        own.or_else(|| open.keys().find(|place| place.0 == id).cloned())
     }
 
     fn open_stream(&self) -> Receiver<String> {
@@ -332,17 +346,19 @@ fn answer(
     modern: bool,
     opened: Option<&str>,
 ) -> std::io::Result<()> {
+    static NUMBERS: AtomicU32 = AtomicU32::new(0);
     let (sender, parts) = channel();
-    session.lines.open.lock().unwrap().insert(id.to_owned(), sender);
-    ROUTE.set(Some(id.to_owned()));
+    let place = (id.to_owned(), NUMBERS.fetch_add(1, Ordering::Relaxed));
+    session.lines.open.lock().unwrap().insert(place.clone(), sender);
+    ROUTE.set(Some(place.clone()));
     // The end of the connection cancels a request of 2026-07-28.
     if modern {
         let (watched, lines) = (stream.try_clone()?, Arc::clone(&session.lines));
-        let (fake, id) = (Arc::clone(&session.fake), id.to_owned());
+        let fake = Arc::clone(&session.fake);
         std::thread::spawn(move || {
             let _ = std::io::copy(&mut &watched, &mut std::io::sink());
-            if lines.open.lock().unwrap().remove(&id).is_some() {
-                fake.cancelled(&id);
+            if lines.open.lock().unwrap().remove(&place).is_some() {
+                fake.cancelled(&place.0);
             }
         });
     }
