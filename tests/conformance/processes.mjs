@@ -89,11 +89,13 @@ export class Cell {
       '[servers.up]',
       url ? `url = ${q(url)}` : `command = [${command.map(q).join(', ')}]`,
       'scope = "global"',
-      // A process that has asked something has one call at a time, and scenarios leave questions open.
-      ...(command ? ['max = 16'] : []),
       'expose = "passthrough"',
       'prefix = ""',
       ...(follow ? ['protocol = "follow"'] : []),
+      '',
+      // A process that has asked something has one call at a time, and scenarios leave questions open.
+      '[elicit]',
+      'turn = "1s"',
       '',
       '[expose]',
       'mode = "passthrough"',
