@@ -204,7 +204,12 @@ async function opencodeRun(mode) {
 async function opencodeAsked(server) {
   const cell = new Cell({ scratch, mcpx, mode: 'passthrough', upstream: ASKING[server] });
   const daemon = await cell.daemon();
-  const outcome = await opencodeQuestions({ cell, mode: 'passthrough', modules });
+  const outcome = await opencodeQuestions({
+    cell,
+    mode: 'passthrough',
+    modules,
+    modern: server === 'ts2',
+  });
   outcome.lines.push(...(await cell.end()));
   daemon.kill('SIGKILL');
   const title = `questions stdio opencode × ${server}`;
