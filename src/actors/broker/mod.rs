@@ -177,6 +177,7 @@ impl BrokerHandle {
             view,
             question: held.question,
             reply,
+            asked: now,
             deadline: now + settings.timeout,
             unseen_until: unseen.map(|unseen| now + unseen),
             watch: self.watch.map(|watch| watch.number),
@@ -237,9 +238,7 @@ impl Shared {
     }
 
     fn views(&self, call: Option<u64>) -> Vec<QuestionView> {
-        let (now, wall) = (clock::now(), wall_ms());
-        self.table()
-            .views(call, |due| wall.saturating_add(millis(due.saturating_duration_since(now))))
+        self.table().views(call)
     }
 
     fn listened(&self) -> bool {

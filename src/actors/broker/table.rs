@@ -29,6 +29,8 @@ pub(super) struct Entry {
     pub(super) question: Question,
     /// Who waits.
     pub(super) reply: oneshot::Sender<Reply>,
+    /// When it was asked, by the clock of its deadlines.
+    pub(super) asked: Instant,
     /// When its time is up.
     pub(super) deadline: Instant,
     /// Up to when it is kept while nobody sees it.
@@ -44,6 +46,15 @@ pub(super) struct Entry {
 impl Entry {
     fn due(&self) -> Instant {
         self.unseen_until.map_or(self.deadline, |until| until.min(self.deadline))
+    }
+
+    /// As it is shown, with the end that it has now. Counted from when it was asked: two looks at one
+    /// question show one time.
+    fn shown(&self) -> QuestionView {
+        let kept = self.due().saturating_duration_since(self.asked);
+        let kept = u64::try_from(kept.as_millis()).unwrap_or(u64::MAX);
+        let expires_at = self.view.asked_at.saturating_add(kept);
+        QuestionView { expires_at, ..self.view.clone() }
     }
 }
 
@@ -105,21 +116,15 @@ impl Table {
     }
 
     /// All of them as they are shown, lost ones first, oldest first; `seen_by` limits it to the questions
-    /// of one call. `wall` gives the time of day of a deadline.
-    pub(super) fn views(
-        &self,
-        seen_by: Option<u64>,
-        wall: impl Fn(Instant) -> u64,
-    ) -> Vec<QuestionView> {
+    /// of one call.
+    pub(super) fn views(&self, seen_by: Option<u64>) -> Vec<QuestionView> {
         let mut lost: Vec<_> = self.lost.values().map(|(view, _)| view).collect();
         lost.sort_by_key(|view| view.asked_at);
         let lost = lost.into_iter().filter(|_| seen_by.is_none()).cloned();
         let seen = |entry: &&Entry| seen_by.is_none_or(|call| entry.watch == Some(call));
         let mut open: Vec<_> = self.open.values().filter(seen).collect();
         open.sort_by_key(|entry| entry.number);
-        let shown =
-            |entry: &Entry| QuestionView { expires_at: wall(entry.due()), ..entry.view.clone() };
-        lost.chain(open.into_iter().map(shown)).collect()
+        lost.chain(open.into_iter().map(Entry::shown)).collect()
     }
 
     /// Somebody listens: what nobody saw is kept for its whole time.

@@ -89,6 +89,12 @@ async fn e01_a_listener_answers() {
     assert!(stage.broker.listens());
     let answering = stage.broker.hold(held(FORM)).unwrap();
     let News::Question(view) = listening.next().await else { panic!() };
+    // The end that is shown stays where it is while the time of day goes on.
+    let shown = || stage.broker.questions().remove(0).expires_at;
+    let end = clock::wall() + Duration::from_millis(3);
+    while clock::wall() < end {
+        assert_eq!(shown(), view.expires_at);
+    }
     assert_eq!(stage.broker.questions(), [(*view).clone()]);
     let unfit = stage.broker.answer(&view.id, &yes(r#"{"x":1}"#)).unwrap_err();
     assert!(matches!(unfit, NotTaken::Unfit(_)), "{unfit:?}");
