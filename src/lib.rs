@@ -19,11 +19,12 @@
 //! Layers, and the only direction in which they may know each other (`tests/tidy.rs` checks it):
 //!
 //! ```text
-//! bin -> actors -> transport -> control, settings -> protocol
+//! bin -> actors -> transport, script -> control, settings -> protocol
 //! ```
 //!
 //! Read in that order from the right: `protocol` is pure, `settings` says what can be configured,
-//! `control` what can be operated, `transport` moves bytes, `actors` hold state and supervision.
+//! `control` what can be operated, `transport` moves bytes, `script` is code mode, `actors` hold state
+//! and supervision.
 
 pub mod protocol;
 
@@ -32,5 +33,7 @@ pub mod settings;
 pub mod control;
 
 pub mod transport;
+
+pub mod script;
 
 pub mod actors;
