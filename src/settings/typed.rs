@@ -2,6 +2,7 @@
 
 mod elicit;
 mod listen;
+mod search;
 mod tasks;
 
 use std::cell::RefCell;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::elicit::ElicitSettings;
 pub use self::listen::ListenSettings;
+pub use self::search::SearchSettings;
 pub use self::tasks::TaskSettings;
 use super::layers::Resolved;
 use super::servers::{ExposeMode, ServerDef, preference_of_word};
@@ -55,6 +57,8 @@ pub struct Settings {
     pub shim: ShimSettings,
     /// What hosts see.
     pub expose: ExposeSettings,
+    /// Searches.
+    pub search: SearchSettings,
     /// Events, logs and the daemon itself.
     pub daemon: DaemonSettings,
     /// The command line.
@@ -383,6 +387,7 @@ impl Settings {
             process: v.process(),
             shim: v.shim(),
             expose: v.expose(),
+            search: v.search(),
             daemon: v.daemon(),
             cli: CliSettings {
                 spinner_delay: v.time("cli.spinner_delay"),

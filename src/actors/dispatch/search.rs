@@ -1,0 +1,221 @@
+//! `mcpx_search`: which tools of all servers fit some words. Reads the catalog; no server needs to run.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::Context;
+use super::arguments::{object_of, only_known};
+use super::call_tool::find_server;
+use super::nearest::nearest;
+use crate::actors::catalog::{Listing, Snapshot};
+use crate::actors::upstreams::Caller;
+use crate::protocol::jsonrpc::{Object, RawJson};
+use crate::protocol::model::tool_result::text_result;
+use crate::protocol::session::upstream::ListKind;
+use crate::script::names;
+use crate::script::search::{Query, first_sentence, search};
+
+/// What is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Looked {
+    /// Words.
+    pub(crate) query: String,
+    /// Only in this namespace.
+    pub(crate) namespace: Option<String>,
+    /// At most so many; `search.results` where it is not said.
+    pub(crate) limit: Option<usize>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Found {
+    /// The tools, the best first.
+    pub(crate) tools: Vec<FoundTool>,
+    /// Namespaces of servers that were never listed, and so not searched.
+    pub(crate) unlisted: Vec<String>,
+    /// Where nothing was found: `namespace.tool` of those with a name that is near.
+    pub(crate) near: Vec<String>,
+}
+
+/// One tool that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct FoundTool {
+    /// Its server's namespace.
+    pub(crate) namespace: String,
+    /// Its name, for `mcpx_call`.
+    pub(crate) tool: String,
+    /// Its name after a dot, for scripts.
+    pub(crate) member: String,
+    /// Arguments and result as TypeScript, on one line.
+    pub(crate) signature: String,
+    /// The first sentence of its description.
+    pub(crate) description: String,
+}
+
+/// `mcpx_search` as a tool.
+pub(super) async fn answer(
+    context: &Context,
+    caller: &Caller,
+    arguments: Option<&RawJson>,
+) -> RawJson {
+    let found = match looked(context, arguments) {
+        Ok(looked) => find(context, caller, &looked).await.map(|found| text(&looked, &found)),
+        Err(text) => Err(text),
+    };
+    match found {
+        Ok(text) => text_result(&text, false),
+        Err(text) => text_result(&text, true),
+    }
+}
+
+/// `mcpx.search({…})` of a script: `[{namespace, tool, member, signature, description}]`, the best first.
+pub(crate) async fn value(
+    context: &Context,
+    caller: &Caller,
+    arguments: Option<&RawJson>,
+) -> Result<RawJson, String> {
+    let found = find(context, caller, &looked(context, arguments)?).await?;
+    Ok(RawJson::write(&found.tools))
+}
+
+fn looked(context: &Context, arguments: Option<&RawJson>) -> Result<Looked, String> {
+    let given = object_of(arguments)?;
+    only_known("mcpx_search", &given, &["query", "namespace", "limit"])?;
+    let query = given.get_str("query").filter(|query| !query.trim().is_empty());
+    let query = query.ok_or("mcpx_search needs `query`: words that say what a tool is to do.")?;
+    let most = context.settings().search.max_results;
+    let limit = match given.get("limit").filter(|limit| !limit.is_null()) {
+        None => None,
+        Some(limit) => Some(limit.read().ok().filter(|limit| (1..=most).contains(limit)).ok_or(
+            format!("`limit` is a number from 1 to {most} (setting search.max_results)."),
+        )?),
+    };
+    let namespace = given.get_str("namespace").filter(|name| !name.is_empty());
+    Ok(Looked { query, namespace, limit })
+}
+
+/// Looks in all that is known. Servers that were never listed are listed first, as far as that comes within
+/// `expose.list_wait`.
+pub(crate) async fn find(
+    context: &Context,
+    caller: &Caller,
+    looked: &Looked,
+) -> Result<Found, String> {
+    let namespace = looked.namespace.as_deref();
+    if let Some(name) = namespace {
+        let server = find_server(&context.catalog.snapshot(), name)?;
+        if server.listing == Listing::Never {
+            let (key, kind) = (&server.def.key, ListKind::Tools);
+            let listed = context.upstreams.list_soon(caller, key, kind).await;
+            listed.map_err(|refused| refused.text)?;
+        }
+    } else if unlisted(&context.catalog.snapshot(), None).next().is_some() {
+        context.upstreams.list_missing(caller, ListKind::Tools, |_| true).await;
+    }
+    Ok(look(context, &context.catalog.snapshot(), looked))
+}
+
+/// Namespaces of servers that were never listed.
+fn unlisted<'a>(
+    snapshot: &'a Snapshot,
+    namespace: Option<&'a str>,
+) -> impl Iterator<Item = &'a str> {
+    let never = snapshot.servers.iter().filter(|server| server.listing == Listing::Never);
+    let names = never.map(|server| server.def.namespace.as_str());
+    names.filter(move |name| namespace.is_none_or(|wanted| wanted == *name))
+}
+
+fn look(context: &Context, snapshot: &Snapshot, looked: &Looked) -> Found {
+    let settings = context.settings();
+    let namespace = looked.namespace.as_deref();
+    let query = Query {
+        text: &looked.query,
+        namespace,
+        words: settings.search.words,
+        results: looked.limit.unwrap_or(settings.search.results),
+    };
+    let hits = search(&[snapshot.search_index()], &query);
+    let tools = hits.into_iter().filter_map(|hit| found(snapshot, hit.document)).collect();
+    let unlisted = unlisted(snapshot, namespace).map(str::to_owned).collect();
+    let mut found = Found { tools, unlisted, near: Vec::new() };
+    if found.tools.is_empty() {
+        found.near = near(snapshot, looked);
+    }
+    found
+}
+
+/// The tool at this place among all.
+fn found(snapshot: &Snapshot, mut at: usize) -> Option<FoundTool> {
+    let server = snapshot.servers.iter().find(|server| {
+        let here = at < server.tools.len();
+        if !here {
+            at -= server.tools.len();
+        }
+        here
+    })?;
+    let tool = server.tools.get(at)?;
+    let all = names::members(server.tools.iter().map(|tool| tool.name.as_str()));
+    let member = all.into_iter().nth(at).map(|(member, _)| member).unwrap_or_default();
+    let description = tool.raw.member_str("description").unwrap_or_default();
+    Some(FoundTool {
+        namespace: server.def.namespace.clone(),
+        tool: tool.name.clone(),
+        signature: signature(&tool.raw),
+        member,
+        description: first_sentence(&description).to_owned(),
+    })
+}
+
+/// Names and kinds of the arguments, `?` behind those that may be left out.
+fn signature(tool: &RawJson) -> String {
+    let schema = Object::read_or_empty(tool.member("inputSchema").as_ref());
+    let required: Vec<String> =
+        schema.get("required").and_then(|names| names.read().ok()).unwrap_or_default();
+    let properties = Object::read_or_empty(schema.get("properties"));
+    let parameters = properties.iter().map(|(name, schema)| {
+        let mark = if required.iter().any(|needed| needed == name) { "" } else { "?" };
+        format!("{name}{mark}: {}", schema.member_str("type").unwrap_or("unknown".to_owned()))
+    });
+    format!("({{ {} }})", parameters.collect::<Vec<_>>().join("; "))
+}
+
+fn near(snapshot: &Snapshot, looked: &Looked) -> Vec<String> {
+    const SHOWN: usize = 5;
+    let wanted = |namespace: &str| looked.namespace.as_deref().is_none_or(|it| it == namespace);
+    let servers = snapshot.servers.iter().filter(|server| wanted(&server.def.namespace));
+    let name = |namespace: &str, tool: &str| format!("{namespace}.{tool}");
+    let names: Vec<(&str, String)> = servers
+        .flat_map(|server| server.tools.iter().map(move |tool| (server, tool)))
+        .map(|(server, tool)| (tool.name.as_str(), name(&server.def.namespace, &tool.name)))
+        .collect();
+    let near = nearest(&looked.query, names.iter().map(|(tool, _)| *tool), SHOWN);
+    let full = names.iter().filter(|(tool, _)| near.contains(tool)).take(SHOWN);
+    full.map(|(_, full)| full.clone()).collect()
+}
+
+fn text(looked: &Looked, found: &Found) -> String {
+    let mut text = String::new();
+    for tool in &found.tools {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}.{}{}", tool.namespace, tool.tool, tool.signature);
+        if !tool.description.is_empty() {
+            let _ = writeln!(text, "  {}", tool.description);
+        }
+    }
+    if found.tools.is_empty() {
+        let _ = write!(text, "No tool fits `{}`.", looked.query);
+        if !found.near.is_empty() {
+            let _ = write!(text, " Did you mean {}?", found.near.join(", "));
+        }
+        text.push_str(" Try other words; mcpx_namespaces lists servers and their tools.\n");
+    }
+    if !found.unlisted.is_empty() {
+        let _ = writeln!(
+            text,
+            "Not searched, never listed yet: {}. mcpx_status tells why.",
+            found.unlisted.join(", ")
+        );
+    }
+    text
+}
