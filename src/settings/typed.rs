@@ -1,6 +1,7 @@
 //! Settings as the rest of the program receives them: one narrow struct for each need.
 
 mod elicit;
+mod exec;
 mod listen;
 mod search;
 mod tasks;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use self::elicit::ElicitSettings;
+pub use self::exec::ExecSettings;
 pub use self::listen::ListenSettings;
 pub use self::search::SearchSettings;
 pub use self::tasks::TaskSettings;
@@ -45,6 +47,8 @@ pub struct Settings {
     pub elicit: ElicitSettings,
     /// Tasks.
     pub tasks: TaskSettings,
+    /// Scripts.
+    pub exec: ExecSettings,
     /// Openings and lists.
     pub upstream: UpstreamSettings,
     /// Remote servers.
@@ -381,6 +385,7 @@ impl Settings {
             call: v.call(),
             elicit: ElicitSettings::of(v),
             tasks: TaskSettings::of(v),
+            exec: ExecSettings::of(v),
             upstream: v.upstream(),
             remote: v.remote(),
             pool: v.pool(),
@@ -685,6 +690,8 @@ mod tests {
         assert!(settings.daemon.control_connections > settings.host.max_connections);
         let ladder = settings.process.drain + settings.process.term;
         assert!(settings.daemon.stop > settings.host.drain + ladder);
+        assert!(settings.exec.timeout > settings.call.total);
+        assert!(settings.tasks.ttl > settings.exec.timeout);
         assert!(settings.tasks.ttl > settings.call.total);
         assert!(settings.tasks.max_ttl > settings.tasks.ttl);
     }

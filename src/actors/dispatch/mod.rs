@@ -11,6 +11,7 @@ mod completion;
 mod confirm;
 mod core_tools;
 mod excerpt;
+pub(crate) mod exec;
 mod listed;
 mod namespaces;
 mod nearest;

@@ -10,11 +10,11 @@ use super::call_tool::find_server;
 use super::nearest::nearest;
 use crate::actors::catalog::{Listing, Snapshot};
 use crate::actors::upstreams::Caller;
-use crate::protocol::jsonrpc::{Object, RawJson};
+use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::tool_result::text_result;
 use crate::protocol::session::upstream::ListKind;
-use crate::script::names;
 use crate::script::search::{Query, first_sentence, search};
+use crate::script::{names, types};
 
 /// What is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,8 +135,11 @@ fn look(context: &Context, snapshot: &Snapshot, looked: &Looked) -> Found {
         words: settings.search.words,
         results: looked.limit.unwrap_or(settings.search.results),
     };
+    // Shapes within shapes are for mcpx_types.
+    let limits =
+        types::Limits { depth: 2, nodes: 64, size: settings.search.signature, description: 0 };
     let hits = search(&[snapshot.search_index()], &query);
-    let tools = hits.into_iter().filter_map(|hit| found(snapshot, hit.document)).collect();
+    let tools = hits.into_iter().filter_map(|hit| found(snapshot, &limits, hit.document)).collect();
     let unlisted = unlisted(snapshot, namespace).map(str::to_owned).collect();
     let mut found = Found { tools, unlisted, near: Vec::new() };
     if found.tools.is_empty() {
@@ -146,7 +149,7 @@ fn look(context: &Context, snapshot: &Snapshot, looked: &Looked) -> Found {
 }
 
 /// The tool at this place among all.
-fn found(snapshot: &Snapshot, mut at: usize) -> Option<FoundTool> {
+fn found(snapshot: &Snapshot, limits: &types::Limits, mut at: usize) -> Option<FoundTool> {
     let server = snapshot.servers.iter().find(|server| {
         let here = at < server.tools.len();
         if !here {
@@ -161,23 +164,10 @@ fn found(snapshot: &Snapshot, mut at: usize) -> Option<FoundTool> {
     Some(FoundTool {
         namespace: server.def.namespace.clone(),
         tool: tool.name.clone(),
-        signature: signature(&tool.raw),
+        signature: types::signature(&tool.raw, limits),
         member,
         description: first_sentence(&description).to_owned(),
     })
-}
-
-/// Names and kinds of the arguments, `?` behind those that may be left out.
-fn signature(tool: &RawJson) -> String {
-    let schema = Object::read_or_empty(tool.member("inputSchema").as_ref());
-    let required: Vec<String> =
-        schema.get("required").and_then(|names| names.read().ok()).unwrap_or_default();
-    let properties = Object::read_or_empty(schema.get("properties"));
-    let parameters = properties.iter().map(|(name, schema)| {
-        let mark = if required.iter().any(|needed| needed == name) { "" } else { "?" };
-        format!("{name}{mark}: {}", schema.member_str("type").unwrap_or("unknown".to_owned()))
-    });
-    format!("({{ {} }})", parameters.collect::<Vec<_>>().join("; "))
 }
 
 fn near(snapshot: &Snapshot, looked: &Looked) -> Vec<String> {
@@ -198,7 +188,7 @@ fn text(looked: &Looked, found: &Found) -> String {
     let mut text = String::new();
     for tool in &found.tools {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}.{}{}", tool.namespace, tool.tool, tool.signature);
+        let _ = writeln!(text, "{}.{}", tool.namespace, tool.signature);
         if !tool.description.is_empty() {
             let _ = writeln!(text, "  {}", tool.description);
         }

@@ -9,6 +9,8 @@ pub struct SearchSettings {
     pub results: usize,
     /// `search.max_results`: most that may be asked for.
     pub max_results: usize,
+    /// `search.signature`: bytes of one signature.
+    pub signature: usize,
     /// `search.words`: words of a query that count.
     pub words: usize,
 }
@@ -18,6 +20,7 @@ impl Values<'_> {
         SearchSettings {
             results: self.count("search.results"),
             max_results: self.count("search.max_results"),
+            signature: self.count("search.signature"),
             words: self.count("search.words"),
         }
     }
