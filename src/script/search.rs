@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 
 pub use self::words::first_sentence;
-use self::words::{Forms, forms, is_filler, split, stem};
+use self::words::{Forms, asked, forms, split, stem};
 use crate::protocol::jsonrpc::{Object, RawJson};
 
 /// What can be found: a tool, or what is described like one.
@@ -162,10 +162,7 @@ impl Index {
 /// The documents of all `indexes` that fit, the best first. Equals stand in the order of their indexes
 /// and documents.
 pub fn search(indexes: &[&Index], query: &Query<'_>) -> Vec<Hit> {
-    let all: Vec<_> = split(query.text);
-    let meant: Vec<&String> = all.iter().filter(|word| !is_filler(word)).collect();
-    // "what is this" has no other words.
-    let meant = if meant.is_empty() { all.iter().collect() } else { meant };
+    let meant = asked(query.text);
     let meant = meant.get(..query.words).unwrap_or(&meant);
     let mut scores: Vec<Vec<f32>> = indexes.iter().map(|index| vec![0.0; index.len()]).collect();
     for (at, word) in meant.iter().enumerate() {
@@ -273,6 +270,11 @@ fn count(document: &Document<'_>) -> (HashMap<String, Counts>, Counts) {
     for (name, parameter) in Object::read_or_empty(schema.get("properties")).iter() {
         add(PARAMETERS, name);
         add(PARAMETER_DOCS, &parameter.member_str("description").unwrap_or_default());
+        // What can be chosen is what can be done: `approve`, `closed`.
+        let choices = parameter.member("enum").and_then(|choices| choices.elements());
+        for choice in choices.unwrap_or_default().iter().filter_map(RawJson::text) {
+            add(PARAMETERS, &choice);
+        }
     }
     (counts, length)
 }
@@ -299,3 +301,6 @@ fn weight(counts: &Counts, length: &Counts, average: &Counts) -> f32 {
     });
     counted.sum()
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,56 +2,18 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
-
 use super::Context;
 use super::arguments::{object_of, only_known};
 use super::call_tool::find_server;
 use super::nearest::nearest;
 use crate::actors::catalog::{Listing, Snapshot};
 use crate::actors::upstreams::Caller;
+use crate::control::types::{FoundTool, SearchAnswer, SearchRequest};
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::tool_result::text_result;
 use crate::protocol::session::upstream::ListKind;
 use crate::script::search::{Query, first_sentence, search};
 use crate::script::{names, types};
-
-/// What is looked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Looked {
-    /// Words.
-    pub(crate) query: String,
-    /// Only in this namespace.
-    pub(crate) namespace: Option<String>,
-    /// At most so many; `search.results` where it is not said.
-    pub(crate) limit: Option<usize>,
-}
-
-/// What was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Found {
-    /// The tools, the best first.
-    pub(crate) tools: Vec<FoundTool>,
-    /// Namespaces of servers that were never listed, and so not searched.
-    pub(crate) unlisted: Vec<String>,
-    /// Where nothing was found: `namespace.tool` of those with a name that is near.
-    pub(crate) near: Vec<String>,
-}
-
-/// One tool that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct FoundTool {
-    /// Its server's namespace.
-    pub(crate) namespace: String,
-    /// Its name, for `mcpx_call`.
-    pub(crate) tool: String,
-    /// Its name after a dot, for scripts.
-    pub(crate) member: String,
-    /// Arguments and result as TypeScript, on one line.
-    pub(crate) signature: String,
-    /// The first sentence of its description.
-    pub(crate) description: String,
-}
 
 /// `mcpx_search` as a tool.
 pub(super) async fn answer(
@@ -79,7 +41,7 @@ pub(crate) async fn value(
     Ok(RawJson::write(&found.tools))
 }
 
-fn looked(context: &Context, arguments: Option<&RawJson>) -> Result<Looked, String> {
+fn looked(context: &Context, arguments: Option<&RawJson>) -> Result<SearchRequest, String> {
     let given = object_of(arguments)?;
     only_known("mcpx_search", &given, &["query", "namespace", "limit"])?;
     let query = given.get_str("query").filter(|query| !query.trim().is_empty());
@@ -92,7 +54,7 @@ fn looked(context: &Context, arguments: Option<&RawJson>) -> Result<Looked, Stri
         )?),
     };
     let namespace = given.get_str("namespace").filter(|name| !name.is_empty());
-    Ok(Looked { query, namespace, limit })
+    Ok(SearchRequest { query, namespace, limit, project: None })
 }
 
 /// Looks in all that is known. Servers that were never listed are listed first, as far as that comes within
@@ -100,8 +62,8 @@ fn looked(context: &Context, arguments: Option<&RawJson>) -> Result<Looked, Stri
 pub(crate) async fn find(
     context: &Context,
     caller: &Caller,
-    looked: &Looked,
-) -> Result<Found, String> {
+    looked: &SearchRequest,
+) -> Result<SearchAnswer, String> {
     let namespace = looked.namespace.as_deref();
     if let Some(name) = namespace {
         let server = find_server(&context.catalog.snapshot(), name)?;
@@ -126,14 +88,14 @@ fn unlisted<'a>(
     names.filter(move |name| namespace.is_none_or(|wanted| wanted == *name))
 }
 
-fn look(context: &Context, snapshot: &Snapshot, looked: &Looked) -> Found {
+fn look(context: &Context, snapshot: &Snapshot, looked: &SearchRequest) -> SearchAnswer {
     let settings = context.settings();
     let namespace = looked.namespace.as_deref();
     let query = Query {
         text: &looked.query,
         namespace,
         words: settings.search.words,
-        results: looked.limit.unwrap_or(settings.search.results),
+        results: looked.limit.unwrap_or(settings.search.results).min(settings.search.max_results),
     };
     // Shapes within shapes are for mcpx_types.
     let limits =
@@ -141,7 +103,7 @@ fn look(context: &Context, snapshot: &Snapshot, looked: &Looked) -> Found {
     let hits = search(&[snapshot.search_index()], &query);
     let tools = hits.into_iter().filter_map(|hit| found(snapshot, &limits, hit.document)).collect();
     let unlisted = unlisted(snapshot, namespace).map(str::to_owned).collect();
-    let mut found = Found { tools, unlisted, near: Vec::new() };
+    let mut found = SearchAnswer { tools, unlisted, near: Vec::new() };
     if found.tools.is_empty() {
         found.near = near(snapshot, looked);
     }
@@ -170,7 +132,7 @@ fn found(snapshot: &Snapshot, limits: &types::Limits, mut at: usize) -> Option<F
     })
 }
 
-fn near(snapshot: &Snapshot, looked: &Looked) -> Vec<String> {
+fn near(snapshot: &Snapshot, looked: &SearchRequest) -> Vec<String> {
     const SHOWN: usize = 5;
     let wanted = |namespace: &str| looked.namespace.as_deref().is_none_or(|it| it == namespace);
     let servers = snapshot.servers.iter().filter(|server| wanted(&server.def.namespace));
@@ -184,7 +146,7 @@ fn near(snapshot: &Snapshot, looked: &Looked) -> Vec<String> {
     full.map(|(_, full)| full.clone()).collect()
 }
 
-fn text(looked: &Looked, found: &Found) -> String {
+fn text(looked: &SearchRequest, found: &SearchAnswer) -> String {
     let mut text = String::new();
     for tool in &found.tools {
         // Writing to a string cannot fail.

@@ -39,11 +39,71 @@ fn is_cut(before: char, c: char, next_is_small: bool) -> bool {
 /// Words that say nothing of what is wanted.
 pub(super) fn is_filler(word: &str) -> bool {
     const FILLERS: &[&str] = &[
-        "a", "an", "and", "any", "are", "as", "at", "be", "by", "can", "could", "did", "do",
-        "does", "for", "from", "has", "have", "how", "i", "if", "in", "into", "is", "it", "its",
-        "let", "me", "my", "need", "of", "on", "onto", "or", "our", "please", "should", "some",
-        "that", "the", "their", "there", "this", "to", "tool", "us", "want", "was", "we", "were",
-        "what", "when", "where", "which", "who", "will", "with", "would", "you", "your",
+        "a",
+        "about",
+        "all",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "can",
+        "could",
+        "did",
+        "do",
+        "does",
+        "for",
+        "from",
+        "has",
+        "have",
+        "how",
+        "i",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "let",
+        "me",
+        "my",
+        "need",
+        "of",
+        "on",
+        "onto",
+        "or",
+        "our",
+        "please",
+        "should",
+        "some",
+        "something",
+        "that",
+        "the",
+        "their",
+        "there",
+        "this",
+        "through",
+        "to",
+        "tool",
+        "until",
+        "us",
+        "want",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "will",
+        "with",
+        "would",
+        "you",
+        "your",
     ];
     FILLERS.binary_search(&word).is_ok()
 }
@@ -61,14 +121,73 @@ pub(super) struct Forms {
     pub(super) unfinished: bool,
 }
 
+/// Words of people and words of interfaces for the same thing: each one counts for the others. Only what holds
+/// for any interface, and no more than a query set of its own has shown to help.
+const SAME: &[&[&str]] = &[
+    // What is done to things.
+    &["create", "make", "new", "add"],
+    &["delete", "remove", "forget", "drop", "erase"],
+    &["get", "read", "show", "retrieve", "fetch", "see", "view", "load", "open", "download"],
+    &["list", "show", "get"],
+    &["find", "search", "look", "query"],
+    &["update", "edit", "change", "modify", "patch", "replace"],
+    &["send", "post"],
+    &["save", "write"],
+    &["run", "execute", "evaluate"],
+    &["open", "navigate", "visit"],
+    &["watch", "monitor"],
+    &["remember", "memory"],
+    // Things that every second interface has.
+    &["folder", "directory"],
+    &["picture", "image", "photo", "media"],
+    &["website", "site", "page", "url", "web"],
+    &["url", "link"],
+    &["repository", "repo", "project"],
+    &["issue", "bug", "ticket"],
+    // People ask how big something is, interfaces name what is measured.
+    &["size", "big", "large"],
+    &["distance", "far"],
+    &["elevation", "height", "high"],
+    &["multiple", "several"],
+];
+
+/// Short for several words.
+const SHORT: &[(&str, &str)] =
+    &[("pr", "pull request"), ("mr", "merge request"), ("js", "javascript")];
+
+/// The words of a query: those that say something, in full.
+pub(super) fn asked(text: &str) -> Vec<String> {
+    let all: Vec<String> = split(text).into_iter().flat_map(in_full).collect();
+    let meant: Vec<String> = all.iter().filter(|word| !is_filler(word)).cloned().collect();
+    // "what is this" has no other words.
+    if meant.is_empty() { all } else { meant }
+}
+
+fn in_full(word: String) -> Vec<String> {
+    match SHORT.iter().find(|(short, _)| *short == word) {
+        Some((_, full)) => full.split(' ').map(str::to_owned).collect(),
+        None => vec![word],
+    }
+}
+
 /// The forms of a word; the last one of a query may be unfinished.
 pub(super) fn forms(word: &str, last: bool) -> Forms {
     // Two letters begin too many words.
     const LEAST: usize = 3;
     const UNFINISHED: f32 = 0.5;
+    const OTHER: f32 = 0.5;
     let own = stem(word);
     let beginning = (own.chars().count() >= LEAST).then(|| (own.clone(), UNFINISHED));
-    Forms { whole: vec![(own.clone(), 1.0)], beginning, stem: own, unfinished: last }
+    let mut whole = vec![(own.clone(), 1.0)];
+    let groups = SAME.iter().map(|words| words.iter().map(|word| stem(word)));
+    for group in groups.filter(|words| words.clone().any(|other| other == own)) {
+        for other in group {
+            if whole.iter().all(|(known, _)| *known != other) {
+                whole.push((other, OTHER));
+            }
+        }
+    }
+    Forms { whole, beginning, stem: own, unfinished: last }
 }
 
 /// What is the same of a word in its forms: plurals, `-ing`, `-ed`, `-ion`, and a silent `e`. Not a word:
@@ -91,6 +210,9 @@ pub(super) fn stem(word: &str) -> String {
 }
 
 fn singular(word: &str) -> String {
+    if word == "news" {
+        return word.to_owned();
+    }
     let stripped = |ending: &str| word.strip_suffix(ending).filter(|base| base.len() >= 2);
     if let Some(base) = stripped("ies") {
         return format!("{base}y");
