@@ -28,6 +28,7 @@ mod parity;
 mod pool;
 mod processes;
 mod scopes;
+mod search;
 mod settings;
 mod shim;
 mod streams;
