@@ -81,6 +81,8 @@ pub struct Context {
     pub listens: super::listens::ListensHandle,
     /// Calls that nobody waits for.
     pub tasks: super::tasks::TasksHandle,
+    /// Results and files that are kept outside of answers.
+    pub artifacts: super::artifacts::ArtifactsHandle,
     /// The host connections.
     pub hosts: super::hosts::HostsHandle,
     /// Where hosts come in over HTTP.
