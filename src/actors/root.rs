@@ -18,6 +18,7 @@ use super::control::Identity;
 use super::dispatch::{Context, Resumer};
 use super::era_cache::EraCacheHandle;
 use super::events::{Event, EventsHandle};
+use super::exec::ExecHandle;
 use super::hosts::HostsHandle;
 use super::hosts::door::DoorHandle;
 use super::listens::ListensHandle;
@@ -115,6 +116,8 @@ pub struct Parts {
     pub listens: ListensHandle,
     /// Calls that nobody waits for.
     pub tasks: TasksHandle,
+    /// Sandboxes for scripts.
+    pub exec: ExecHandle,
     /// The host connections.
     pub hosts: HostsHandle,
     /// Where hosts come in over HTTP.
@@ -138,6 +141,7 @@ impl Parts {
             identity: Arc::clone(&self.identity),
             listens: self.listens.clone(),
             tasks: self.tasks.clone(),
+            exec: self.exec.clone(),
             hosts: self.hosts.clone(),
             door: self.door.clone(),
             root: self.root.clone(),
@@ -161,6 +165,11 @@ impl Parts {
             if self.hosts.drain(settings.host.drain).await == Err(AskError::Late) {
                 let text = "hosts had calls in flight when host.drain passed; they are told that \
                             the outcome is unknown";
+                self.events.emit(Event::new("daemon.stop_timeout", text));
+            }
+            let left = self.exec.stop(sandboxes(&settings)).await;
+            if left > 0 {
+                let text = format!("{left} sandboxes outlived plumbing.term_grace");
                 self.events.emit(Event::new("daemon.stop_timeout", text));
             }
             self.upstreams.close();
@@ -192,12 +201,18 @@ fn ladder(settings: &crate::settings::Settings) -> Duration {
     settings.process.drain + settings.process.term + settings.process.term
 }
 
+/// The two steps that end a sandbox, and a moment for reaping.
+fn sandboxes(settings: &crate::settings::Settings) -> Duration {
+    settings.process.term + settings.process.term
+}
+
 /// Its children, in the order of their start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Child {
     EraCache,
     Catalog,
     Upstreams,
+    Exec,
     Tasks,
     Settings,
     Parked,
@@ -207,10 +222,11 @@ enum Child {
 }
 
 impl Child {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::EraCache,
         Self::Catalog,
         Self::Upstreams,
+        Self::Exec,
         Self::Tasks,
         Self::Settings,
         Self::Broker,
@@ -298,6 +314,7 @@ impl RootState {
             Child::EraCache => parts.eras.start(me).await?,
             Child::Catalog => parts.catalog.start(me).await?,
             Child::Upstreams => parts.upstreams.start(me).await?,
+            Child::Exec => parts.exec.start(me).await?,
             Child::Tasks => parts.tasks.start(me, Arc::new(Resumer(parts.context()))).await?,
             Child::Settings => parts.settings.start(me).await?,
             Child::Parked => parts.parked.start(me).await?,

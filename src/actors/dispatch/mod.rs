@@ -81,6 +81,8 @@ pub struct Context {
     pub listens: super::listens::ListensHandle,
     /// Calls that nobody waits for.
     pub tasks: super::tasks::TasksHandle,
+    /// Sandboxes for scripts.
+    pub exec: super::exec::ExecHandle,
     /// The host connections.
     pub hosts: super::hosts::HostsHandle,
     /// Where hosts come in over HTTP.
