@@ -71,6 +71,19 @@ impl Run {
         report::result(&self, end, &settings)
     }
 
+    /// Whether somebody hears what it tells `console` as it comes.
+    pub(super) fn is_heard(&self) -> bool {
+        self.script.console.is_some()
+    }
+
+    /// `text` of a script that has a name.
+    pub(super) fn named(&self, text: String) -> String {
+        match &self.script.name {
+            Some(name) => format!("script `{name}`: {text}"),
+            None => text,
+        }
+    }
+
     async fn run(&mut self, settings: &Settings) -> End {
         // Falls with this future: the place is free, and the process killed.
         let mut taken = match self.errand.context.exec.take().await {

@@ -8,14 +8,14 @@ use crate::actors::upstreams::Reason;
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::tool_result::{REASON_KEY, text_block};
 use crate::protocol::session::Limit;
-use crate::script::wire::{Failure, Log};
+use crate::script::wire::Failure;
 use crate::settings::Settings;
 
 /// The result. Of one that failed it says what the script had done by then.
 pub(super) fn result(run: &Run, end: End, settings: &Settings) -> RawJson {
     let (text, reason) = match end {
         End::Value(value) => return succeeded(run, value),
-        End::Failed(failure) => (failed(&failure), None),
+        End::Failed(failure) => (run.named(failed(&failure)), None),
         End::Late => (late(run, settings), Some(Reason::Timeout)),
         End::Refused(refused) => (refused.text, Some(refused.reason)),
         End::Died(how, last) => {
@@ -29,7 +29,7 @@ pub(super) fn result(run: &Run, end: End, settings: &Settings) -> RawJson {
     };
     let mut result = Object::new();
     let mut blocks = vec![text_block(&format!("{text}{}", done(run)))];
-    blocks.extend(console(&run.logs));
+    blocks.extend(console(run));
     result.set("content", RawJson::array(&blocks));
     result.set("isError", RawJson::write(&true));
     if let Some(reason) = reason {
@@ -55,7 +55,7 @@ fn succeeded(run: &Run, value: Option<RawJson>) -> RawJson {
         );
     }
     let mut blocks = vec![text_block(&text)];
-    blocks.extend(console(&run.logs));
+    blocks.extend(console(run));
     result.set("content", RawJson::array(&blocks));
     if let Some(value) = value.filter(RawJson::is_object) {
         result.set("structuredContent", value);
@@ -134,12 +134,13 @@ fn counted(calls: usize) -> String {
 }
 
 /// A block of its own, so that it is not taken for the value.
-fn console(logs: &[Log]) -> Option<RawJson> {
-    if logs.is_empty() {
+fn console(run: &Run) -> Option<RawJson> {
+    // Whoever heard it as it came does not want it twice.
+    if run.logs.is_empty() || run.is_heard() {
         return None;
     }
     let mut text = "console:".to_owned();
-    for log in logs {
+    for log in &run.logs {
         text.push('\n');
         if log.level != "log" {
             let _ = write!(text, "[{}] ", log.level);
