@@ -1,5 +1,6 @@
 //! The table of ops. A row is written once; command, route, description and MCP tool follow (D-10).
 
+mod exec;
 mod offers;
 mod questions;
 mod tasks;
@@ -33,6 +34,8 @@ pub enum OpName {
     Call,
     /// The same, for callers who want the error flag beside the result.
     Ask,
+    /// A script is run.
+    Exec,
     /// The questions that wait for a person.
     ElicitList,
     /// One of them.
@@ -117,6 +120,8 @@ pub enum ParamKind {
     Count,
     /// A JSON object.
     Object,
+    /// Any JSON.
+    Any,
 }
 
 /// One parameter.
@@ -421,6 +426,7 @@ pub const OPS: &[Op] = &[
         needs: Needs::Start,
         answer: "AskAnswer",
     },
+    exec::EXEC,
     tasks::LIST,
     tasks::GET,
     tasks::CANCEL,

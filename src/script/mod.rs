@@ -2,6 +2,7 @@
 //!
 //! - [`names`]: how servers and tools are called in a script.
 //! - [`types`]: TypeScript from JSON schemas. [`search`]: which tools fit some words. Both are pure.
+//! - [`values`]: what a script gets for the result of a tool; `types` declares the same.
 //! - [`wire`]: what the daemon and a sandbox say to each other.
 //! - `sandbox`: the program `mcpx __sandbox`, which runs one script in a process of its own.
 //!
@@ -10,4 +11,5 @@
 pub mod names;
 pub mod search;
 pub mod types;
+pub mod values;
 pub mod wire;

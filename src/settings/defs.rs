@@ -4,6 +4,7 @@
 //! `PUT /v1/settings`, `config/mcpx.example.toml` and `config/settings.schema.json` follow from it.
 //! A setting enters with the code that obeys it, never before.
 
+mod artifacts;
 mod row;
 
 use std::time::Duration;
@@ -281,6 +282,11 @@ pub const DEFS: &[Def] = &[
         "The longest rest between two looks after the task of a server, also where it asks for more.",
     ),
     live("tasks.page", count(1, 10_000), "Tasks on one page of tasks/list."),
+    // What is kept outside of answers.
+    artifacts::KEEP,
+    artifacts::MAX_SIZE,
+    artifacts::MAX_TOTAL,
+    artifacts::MAX,
     // Upstreams: opening and lists.
     live(
         "upstream.protocol",

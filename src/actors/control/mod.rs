@@ -6,6 +6,7 @@
 mod calls;
 mod config;
 mod doctor;
+mod exec;
 pub mod http;
 mod offers;
 mod questions;
@@ -70,6 +71,7 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         }
         OpCall::Prompt(wanted) => offers::prompt(context, wanted).await,
         OpCall::Call(wanted) => calls::call(context, wanted, None).await,
+        OpCall::Exec(wanted) => exec::exec(context, wanted, None, None).await,
         OpCall::Ask(wanted) => calls::ask(context, wanted, None).await,
         OpCall::Questions { .. } => Ok(questions::list(context)),
         OpCall::Question { id } => questions::show(context, &id),

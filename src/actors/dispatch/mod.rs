@@ -84,6 +84,10 @@ pub struct Context {
     pub listens: super::listens::ListensHandle,
     /// Calls that nobody waits for.
     pub tasks: super::tasks::TasksHandle,
+    /// Results and files that are kept outside of answers.
+    pub artifacts: super::artifacts::ArtifactsHandle,
+    /// Sandboxes for scripts.
+    pub exec: super::exec::ExecHandle,
     /// The host connections.
     pub hosts: super::hosts::HostsHandle,
     /// Where hosts come in over HTTP.

@@ -12,6 +12,7 @@ mod demo;
 mod doctor;
 mod elicit;
 mod ended;
+mod exec;
 mod log;
 mod offers;
 mod output;

@@ -48,6 +48,11 @@ impl Waiting {
         done
     }
 
+    /// A line beside what is shown.
+    pub(crate) fn say(&self, text: &str) {
+        self.bar.suspend(|| output::remark(text));
+    }
+
     /// Leaves the terminal to a question.
     pub(crate) fn hush(&self) {
         self.quiet.set(true);
