@@ -442,3 +442,6 @@ impl ExecState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
