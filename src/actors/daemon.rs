@@ -13,6 +13,7 @@ use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use super::artifacts::ArtifactsHandle;
 use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::control::Identity;
@@ -200,6 +201,12 @@ pub(super) fn build(
     let (door, listens) = (DoorHandle::default(), ListensHandle::default());
     let broker = BrokerHandle::new(Arc::clone(store), events.clone(), settings.watch());
     upstreams.use_broker(broker.clone());
+    let artifacts = ArtifactsHandle::new(
+        state.join("artifacts"),
+        Arc::clone(store),
+        events.clone(),
+        settings.watch(),
+    );
     let parked = ParkedHandle::new(settings.watch(), &state.join("keys"), &events);
     let exec = ExecHandle::new(settings.watch(), events.clone(), connect, args.program.clone());
     let parts = Parts {
@@ -213,6 +220,7 @@ pub(super) fn build(
         listens,
         tasks,
         exec,
+        artifacts,
         hosts,
         door,
         identity,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Root
-//! ├─ EraCache, Catalog, SettingsKeeper, Broker, Parked permanent; a crash restarts that one
+//! ├─ EraCache, Catalog, SettingsKeeper, Broker, Parked, Artifacts   permanent; a crash restarts that one
 //! ├─ Tasks ── Task per call that nobody waits for (temporary)
 //! ├─ Exec ── Worker per sandbox process, each for one script (temporary)
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)
@@ -53,6 +53,8 @@ pub mod catalog;
 pub mod subs;
 
 pub mod broker;
+
+pub mod artifacts;
 
 pub mod listens;
 

@@ -12,6 +12,7 @@ use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, Supervisio
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::artifacts::ArtifactsHandle;
 use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::control::Identity;
@@ -118,6 +119,8 @@ pub struct Parts {
     pub tasks: TasksHandle,
     /// Sandboxes for scripts.
     pub exec: ExecHandle,
+    /// Results and files that are kept outside of answers.
+    pub artifacts: ArtifactsHandle,
     /// The host connections.
     pub hosts: HostsHandle,
     /// Where hosts come in over HTTP.
@@ -142,6 +145,7 @@ impl Parts {
             listens: self.listens.clone(),
             tasks: self.tasks.clone(),
             exec: self.exec.clone(),
+            artifacts: self.artifacts.clone(),
             hosts: self.hosts.clone(),
             door: self.door.clone(),
             root: self.root.clone(),
@@ -180,6 +184,7 @@ impl Parts {
                 self.events.emit(Event::new("daemon.stop_timeout", text));
             }
             self.tasks.flush(settings.daemon.ask).await;
+            self.artifacts.flush(settings.daemon.ask).await;
             self.catalog.flush(settings.daemon.ask).await;
             self.eras.flush(settings.daemon.ask).await;
             self.broker.flush(settings.daemon.ask).await;
@@ -214,6 +219,7 @@ enum Child {
     Upstreams,
     Exec,
     Tasks,
+    Artifacts,
     Settings,
     Parked,
     Listens,
@@ -222,11 +228,12 @@ enum Child {
 }
 
 impl Child {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::EraCache,
         Self::Catalog,
         Self::Upstreams,
         Self::Exec,
+        Self::Artifacts,
         Self::Tasks,
         Self::Settings,
         Self::Broker,
@@ -316,6 +323,7 @@ impl RootState {
             Child::Upstreams => parts.upstreams.start(me).await?,
             Child::Exec => parts.exec.start(me).await?,
             Child::Tasks => parts.tasks.start(me, Arc::new(Resumer(parts.context()))).await?,
+            Child::Artifacts => parts.artifacts.start(me).await?,
             Child::Settings => parts.settings.start(me).await?,
             Child::Parked => parts.parked.start(me).await?,
             Child::Listens => parts.listens.start(me, parts.events.clone()).await?,

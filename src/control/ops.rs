@@ -1,6 +1,7 @@
 //! The table of ops. A row is written once; command, route, description and MCP tool follow (D-10).
 
 mod exec;
+mod offers;
 mod questions;
 mod tasks;
 
@@ -19,6 +20,8 @@ pub enum OpName {
     Reload,
     /// The catalog.
     Tools,
+    /// The tools that fit some words.
+    Search,
     /// The resources of the catalog.
     Resources,
     /// One resource is read.
@@ -326,6 +329,7 @@ pub const OPS: &[Op] = &[
         needs: Needs::Start,
         answer: "ToolsAnswer",
     },
+    offers::SEARCH,
     Op {
         name: OpName::Resources,
         id: "resources",

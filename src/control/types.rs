@@ -14,7 +14,8 @@ use crate::protocol::jsonrpc::RawJson;
 
 pub use exec::{ConsoleLine, ExecRequest};
 pub use offers::{
-    NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer, ResourcesAnswer,
+    FoundTool, NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer, ResourcesAnswer,
+    SearchAnswer, SearchRequest,
 };
 pub use questions::{
     AnswerRequest, QuestionAnswered, QuestionClosed, QuestionKind, QuestionState, QuestionView,

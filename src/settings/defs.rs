@@ -4,6 +4,7 @@
 //! `PUT /v1/settings`, `config/mcpx.example.toml` and `config/settings.schema.json` follow from it.
 //! A setting enters with the code that obeys it, never before.
 
+mod artifacts;
 mod row;
 
 use std::time::Duration;
@@ -92,6 +93,15 @@ pub const DEFS: &[Def] = &[
         size(KIB, GIB),
         "How much of a resource mcpx_read gives at once; ranges and patterns give the rest.",
     ),
+    // Searches.
+    live(
+        "search.results",
+        count(1, 1000),
+        "Tools that a search gives where no number is asked for.",
+    ),
+    live("search.max_results", count(1, 1000), "Most tools that a search may be asked for."),
+    live("search.signature", size(64, MIB), "Longest signature of a tool that a search gives."),
+    live("search.words", count(1, 1000), "Words of a query that count; the rest is left out."),
     // Calls.
     live(
         "call.idle_timeout",
@@ -272,6 +282,11 @@ pub const DEFS: &[Def] = &[
         "The longest rest between two looks after the task of a server, also where it asks for more.",
     ),
     live("tasks.page", count(1, 10_000), "Tasks on one page of tasks/list."),
+    // What is kept outside of answers.
+    artifacts::KEEP,
+    artifacts::MAX_SIZE,
+    artifacts::MAX_TOTAL,
+    artifacts::MAX,
     // Upstreams: opening and lists.
     live(
         "upstream.protocol",
