@@ -210,13 +210,6 @@ pub(crate) enum ExecMsg {
         /// It.
         sandbox: Box<Sandbox>,
     },
-    /// A worker: there will be none.
-    NotStarted {
-        /// Which.
-        worker: ActorId,
-        /// Why.
-        why: String,
-    },
     /// The timer: no script was run for `exec.warm_idle`.
     IdleDue,
     /// Root: the daemon stops.
@@ -228,7 +221,6 @@ impl fmt::Debug for ExecMsg {
         f.write_str(match self {
             Self::Take { .. } => "Take",
             Self::Ready { .. } => "Ready",
-            Self::NotStarted { .. } => "NotStarted",
             Self::IdleDue => "IdleDue",
             Self::Stop => "Stop",
         })
@@ -289,10 +281,6 @@ impl Actor for Exec {
         match message {
             ExecMsg::Take { reply } => state.take(clock::now(), reply),
             ExecMsg::Ready { sandbox } => state.is_ready(*sandbox),
-            ExecMsg::NotStarted { worker, why } => {
-                state.workers.insert(worker, false);
-                state.not_started(&why);
-            }
             ExecMsg::IdleDue => state.idle(),
             ExecMsg::Stop => state.stop(),
         }
@@ -345,9 +333,9 @@ impl ExecState {
     }
 
     fn is_ready(&mut self, sandbox: Sandbox) {
-        if let Some(starting) = self.workers.get_mut(&sandbox.worker.get_id()) {
-            *starting = false;
-        }
+        // Ends overtake messages: one that has ended meanwhile is nobody's any more.
+        let Some(starting) = self.workers.get_mut(&sandbox.worker.get_id()) else { return };
+        *starting = false;
         if self.stopped {
             return;
         }
@@ -400,7 +388,6 @@ impl ExecState {
                 self.warm_until = None;
             }
         } else if starting {
-            // It failed, and could not say so itself.
             self.not_started(&why);
         }
     }
@@ -442,3 +429,6 @@ impl ExecState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

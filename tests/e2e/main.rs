@@ -16,6 +16,7 @@ mod daemon;
 mod demo;
 mod elicit;
 mod environment;
+mod exec;
 mod first_run;
 mod follow;
 mod gap;

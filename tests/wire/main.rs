@@ -16,6 +16,7 @@ mod batches;
 mod cancel;
 mod discover;
 mod errors;
+mod exec;
 mod exposure;
 mod http_modern;
 mod http_param_headers;

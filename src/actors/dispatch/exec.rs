@@ -10,7 +10,7 @@ mod notes;
 mod report;
 mod tool;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -20,6 +20,7 @@ use self::notes::Notes;
 pub(super) use self::tool::answer;
 use super::as_task::{self, Plan};
 use super::{Context, Listed, Repeats, Request, Subject, Told, rounds};
+use crate::actors::artifacts::Stored;
 use crate::actors::exec::{Deadline, Running, ScriptLine};
 use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{Answers, CallWant, Caller};
@@ -56,6 +57,19 @@ struct Errand {
     listed: Arc<Listed>,
     /// The session that the run's artifacts are made for.
     session: Option<Arc<str>>,
+    /// The script, where texts name it.
+    maker: String,
+    files: Files,
+}
+
+/// What a run has written.
+#[derive(Default)]
+struct Files(Mutex<Vec<Stored>>);
+
+impl Files {
+    fn all(&self) -> MutexGuard<'_, Vec<Stored>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Runs a script for a host, in the course of its `request` of `tools/call`: to a result of a tool, to an
@@ -140,8 +154,13 @@ fn begin(context: &Context, want: &CallWant, rest: Rest, script: Script) -> Runn
         let caller = Caller { answers, ..want.caller.clone() };
         let notes = Notes::new(want.progress.clone(), &settings.call);
         let context = context.clone();
-        let errand = Arc::new(Errand { context, caller, notes, repeats, listed, session });
-        Box::pin(Run::new(errand, script, limit).to_result(deadline))
+        let maker = match &script.name {
+            Some(name) => format!("script `{name}`"),
+            None => "a script".to_owned(),
+        };
+        let files = Files::default();
+        let errand = Errand { context, caller, notes, repeats, listed, session, maker, files };
+        Box::pin(Run::new(Arc::new(errand), script, limit).to_result(deadline))
     })
 }
 

@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::{Errand, Script, calls, report};
+use crate::actors::artifacts::Stored;
 use crate::actors::exec::{Deadline, Sandbox};
 use crate::actors::upstreams::Refused;
 use crate::protocol::jsonrpc::RawJson;
@@ -74,6 +75,11 @@ impl Run {
     /// Whether somebody hears what it tells `console` as it comes.
     pub(super) fn is_heard(&self) -> bool {
         self.script.console.is_some()
+    }
+
+    /// What it has written.
+    pub(super) fn files(&self) -> Vec<Stored> {
+        self.errand.files.all().clone()
     }
 
     /// `text` of a script that has a name.
