@@ -1,0 +1,97 @@
+//! The engine: QuickJS with everything a script finds, but no script yet.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rquickjs::context::EvalOptions;
+use rquickjs::{Context, Ctx, FromJs, Function, Object, Persistent, Runtime};
+
+use super::bridge::Bridge;
+use super::cpu::Cpu;
+use super::pipe::Out;
+use crate::script::wire::Limits;
+
+/// What a script finds.
+const PRELUDE: &str = include_str!("prelude/core.js");
+
+/// The name of the prelude in traces.
+const PRELUDE_FILE: &str = "mcpx";
+
+/// The stack of the thread that makes and runs an engine, in bytes.
+pub(super) const STACK: usize = 16 * 1024 * 1024;
+
+/// What remains of it for everything that is not the engine, in bytes.
+const STACK_LEFT: usize = 2 * 1024 * 1024;
+
+/// Memory beyond the script's own limit for saying how it failed, in bytes.
+const RESERVE: usize = 4 * 1024 * 1024;
+
+/// See the module. Its heap ends with the process, and is never freed before.
+pub(super) struct Engine {
+    pub(super) runtime: Runtime,
+    pub(super) context: Context,
+    pub(super) prelude: Persistent<Object<'static>>,
+    pub(super) bridge: Rc<Bridge>,
+}
+
+impl Engine {
+    /// Everything that can be done before there is a script.
+    pub(super) fn new(now: fn() -> Instant, out: Arc<Out>) -> rquickjs::Result<Self> {
+        let runtime = Runtime::new()?;
+        runtime.set_max_stack_size(STACK - STACK_LEFT);
+        let context = Context::full(&runtime)?;
+        let bridge = Rc::new(Bridge::new(now, out));
+        let prelude = context.with(|ctx| {
+            let make: Function<'_> = evaluate(&ctx, PRELUDE, PRELUDE_FILE)?;
+            let made: Object<'_> = make.call((Rc::clone(&bridge).functions(&ctx)?,))?;
+            Ok::<_, rquickjs::Error>(Persistent::save(&ctx, made))
+        })?;
+        Ok(Self { runtime, context, prelude, bridge })
+    }
+
+    /// Sets what a script may use from now on.
+    pub(super) fn limit(&self, limits: &Limits, cpu: Cpu) {
+        self.runtime.set_memory_limit(limits.memory);
+        self.runtime.set_max_stack_size(limits.stack.min(STACK - STACK_LEFT));
+        let bridge = Rc::clone(&self.bridge);
+        self.runtime.set_interrupt_handler(Some(Box::new(move || {
+            if cpu.left().is_none() {
+                bridge.set_over();
+            }
+            bridge.is_over()
+        })));
+    }
+
+    /// Lets go of some memory that scripts have not, for what is left to say.
+    pub(super) fn open_reserve(&self, limits: &Limits) {
+        self.runtime.set_memory_limit(limits.memory.saturating_add(RESERVE));
+    }
+
+    /// Does what is queued. Whether some of it could not be done, for which memory must be missing.
+    pub(super) fn work(&self) -> bool {
+        let mut failed = false;
+        while !self.bridge.must_stop() {
+            match self.runtime.execute_pending_job() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(job) => {
+                    failed = true;
+                    job.0.with(|ctx| drop(ctx.catch()));
+                }
+            }
+        }
+        failed
+    }
+}
+
+/// The value of an expression, which stands in `file`.
+pub(super) fn evaluate<'js, V: FromJs<'js>>(
+    ctx: &Ctx<'js>,
+    code: &str,
+    file: &str,
+) -> rquickjs::Result<V> {
+    let mut options = EvalOptions::default();
+    options.filename = Some(file.to_owned());
+    ctx.eval_with_options(code, options)
+}
