@@ -164,6 +164,17 @@ pub struct Failure {
     pub content: Option<RawJson>,
 }
 
+impl std::fmt::Display for Failure {
+    /// `TypeError: what is wrong (line 3, column 7)`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.name, self.message)?;
+        match (self.line, self.column) {
+            (Some(line), Some(column)) => write!(f, " (line {line}, column {column})"),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Names of the settings whose limits end a run: [`Failure::limit`].
 pub mod limit {
     /// [`Limits::memory`](super::Limits::memory).

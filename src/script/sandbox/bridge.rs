@@ -1,14 +1,12 @@
 //! What the prelude may ask of this program.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rquickjs::{Ctx, Function, Object};
-
 use super::pipe::Out;
+use super::trace::Positions;
 use crate::protocol::jsonrpc::RawJson;
 use crate::script::wire::{Call, FromSandbox, Log, Target};
 
@@ -23,6 +21,10 @@ pub(super) struct Bridge {
     /// Calls that are not answered.
     open: Cell<usize>,
     timers: RefCell<Timers>,
+    positions: OnceCell<Positions>,
+    log_left: Cell<usize>,
+    /// Lines for which there was no room any more.
+    unheard: Cell<usize>,
 }
 
 /// Timers that run, by number.
@@ -41,30 +43,14 @@ impl Bridge {
             gone: Cell::new(false),
             open: Cell::new(0),
             timers: RefCell::default(),
+            positions: OnceCell::new(),
+            log_left: Cell::new(0),
+            unheard: Cell::new(0),
         }
     }
 
-    /// The host functions, for the prelude only.
-    pub(super) fn functions<'js>(self: Rc<Self>, ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
-        let functions = Object::new(ctx.clone())?;
-        let bridge = Rc::clone(&self);
-        let call = move |number: u32, kind: String, a: String, b: String, arguments: String| {
-            bridge.call(number, &kind, a, b, arguments);
-        };
-        functions.set("call", Function::new(ctx.clone(), call)?)?;
-        let bridge = Rc::clone(&self);
-        let log =
-            move |level: String, text: String| bridge.say(&FromSandbox::Log(Log { level, text }));
-        functions.set("log", Function::new(ctx.clone(), log)?)?;
-        let bridge = Rc::clone(&self);
-        let timer = move |number: u32, milliseconds: f64| bridge.set_timer(number, milliseconds);
-        functions.set("timer", Function::new(ctx.clone(), timer)?)?;
-        let untimer = move |number: u32| self.timers.borrow_mut().clear(number);
-        functions.set("untimer", Function::new(ctx.clone(), untimer)?)?;
-        Ok(functions)
-    }
-
-    fn call(&self, number: u32, kind: &str, a: String, b: String, arguments: String) {
+    /// Makes a call.
+    pub(super) fn call(&self, number: u32, kind: &str, a: String, b: String, arguments: String) {
         let target = match kind {
             "tool" => Target::Tool { namespace: a, tool: b },
             "own" => Target::Own { name: a },
@@ -80,6 +66,48 @@ impl Bridge {
         if self.out.say(frame).is_err() {
             self.gone.set(true);
         }
+    }
+
+    /// How much more `console` may be told, in bytes.
+    pub(super) fn set_log_limit(&self, limit: usize) {
+        self.log_left.set(limit);
+    }
+
+    /// See [`Self::set_log_limit`].
+    pub(super) fn log_left(&self) -> usize {
+        self.log_left.get()
+    }
+
+    /// Passes on what `console` was told, as far as there is room.
+    pub(super) fn log(&self, level: String, mut text: String) {
+        let room = self.log_left.get();
+        if text.len() > room {
+            text.truncate(text.floor_char_boundary(room));
+            text.push('…');
+        }
+        self.log_left.set(room.saturating_sub(text.len()));
+        self.say(&FromSandbox::Log(Log { level, text }));
+    }
+
+    /// Counts a line for which there is no room.
+    pub(super) fn drop_line(&self) {
+        self.unheard.set(self.unheard.get() + 1);
+    }
+
+    /// How many lines there was no room for.
+    pub(super) fn dropped_lines(&self) -> usize {
+        self.unheard.get()
+    }
+
+    /// Where in the script what stands in the code; nothing does before there is one.
+    pub(super) fn set_positions(&self, positions: Positions) {
+        // There is one script.
+        let _ = self.positions.set(positions);
+    }
+
+    /// See [`Self::set_positions`].
+    pub(super) fn positions(&self) -> &Positions {
+        self.positions.get_or_init(Positions::default)
     }
 
     /// Writes what was said.
@@ -112,13 +140,19 @@ impl Bridge {
         self.over.get() || self.gone.get()
     }
 
-    fn set_timer(&self, number: u32, milliseconds: f64) {
+    /// Sets a timer; one that runs already starts anew.
+    pub(super) fn set_timer(&self, number: u32, milliseconds: f64) {
         let wait =
             Duration::try_from_secs_f64(milliseconds.max(0.0) / 1e3).unwrap_or(Duration::MAX);
         // A timer that ends in no time that there is never does: it is as good as none.
         if let Some(end) = (self.now)().checked_add(wait) {
             self.timers.borrow_mut().set(number, end);
         }
+    }
+
+    /// Stops a timer.
+    pub(super) fn clear_timer(&self, number: u32) {
+        self.timers.borrow_mut().clear(number);
     }
 
     /// How long until the next timer ends.

@@ -20,6 +20,7 @@ use oxc_semantic::SemanticBuilder;
 use oxc_span::{GetSpan as _, SourceType};
 use oxc_transformer::{TransformOptions, Transformer};
 
+use super::trace::{Place, Positions};
 use crate::script::wire::Failure;
 
 /// The name of the script in the engine's traces.
@@ -44,20 +45,8 @@ const LONGEST: usize = 256 * 1024;
 pub(super) struct Compiled {
     /// An expression whose value is the function to call.
     pub(super) code: String,
-    /// From where what stands: places in `code` and in the source, in the order of the first.
-    map: Vec<(Place, Place)>,
-}
-
-/// Line and column, both from 1.
-pub(super) type Place = (u32, u32);
-
-impl Compiled {
-    /// Where in the script stands what stands here in the code.
-    pub(super) fn origin(&self, place: Place) -> Option<Place> {
-        let after = self.map.partition_point(|(code, _)| *code <= place);
-        let (code, source) = self.map.get(after.checked_sub(1)?)?;
-        (code.0 == place.0).then_some(*source)
-    }
+    /// From where in the script it comes.
+    pub(super) positions: Positions,
 }
 
 /// Takes the types out of `source`.
@@ -102,11 +91,12 @@ fn compiled(source: &str) -> Result<Compiled, Failure> {
     };
     let generated = Codegen::new().with_options(options).build(&program);
     let tokens = generated.map.iter().flat_map(|map| map.get_tokens());
-    let map = tokens.map(|token| {
+    let places = tokens.map(|token| {
         let code = (token.get_dst_line() + 2, token.get_dst_col() + 1);
         (code, (token.get_src_line() + 1, token.get_src_col() + 1))
     });
-    Ok(Compiled { code: [BEFORE, &generated.code, AFTER].concat(), map: map.collect() })
+    let positions = places.collect();
+    Ok(Compiled { code: [BEFORE, &generated.code, AFTER].concat(), positions })
 }
 
 /// Fails with the first mistake, where there is one.

@@ -5,18 +5,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rquickjs::context::EvalOptions;
-use rquickjs::{Context, Ctx, FromJs, Function, Object, Persistent, Runtime};
+use rquickjs::{CatchResultExt as _, Context, Ctx, FromJs, Function, Object, Persistent, Runtime};
 
 use super::bridge::Bridge;
 use super::cpu::Cpu;
+use super::host;
 use super::pipe::Out;
 use crate::script::wire::Limits;
 
-/// What a script finds.
-const PRELUDE: &str = include_str!("prelude/core.js");
+/// What a script finds: `core` makes it, with the help of the others.
+const CORE: &str = include_str!("prelude/core.js");
+const INSPECT: &str = include_str!("prelude/inspect.js");
+const WEB: &str = include_str!("prelude/web.js");
 
 /// The name of the prelude in traces.
-const PRELUDE_FILE: &str = "mcpx";
+const PRELUDE: &str = "mcpx";
 
 /// The stack of the thread that makes and runs an engine, in bytes.
 pub(super) const STACK: usize = 16 * 1024 * 1024;
@@ -37,16 +40,32 @@ pub(super) struct Engine {
 
 impl Engine {
     /// Everything that can be done before there is a script.
-    pub(super) fn new(now: fn() -> Instant, out: Arc<Out>) -> rquickjs::Result<Self> {
-        let runtime = Runtime::new()?;
+    pub(super) fn new(now: fn() -> Instant, out: Arc<Out>) -> Result<Self, String> {
+        let runtime = Runtime::new().map_err(|error| error.to_string())?;
         runtime.set_max_stack_size(STACK - STACK_LEFT);
-        let context = Context::full(&runtime)?;
+        let context = Context::full(&runtime).map_err(|error| error.to_string())?;
         let bridge = Rc::new(Bridge::new(now, out));
         let prelude = context.with(|ctx| {
-            let make: Function<'_> = evaluate(&ctx, PRELUDE, PRELUDE_FILE)?;
-            let made: Object<'_> = make.call((Rc::clone(&bridge).functions(&ctx)?,))?;
-            Ok::<_, rquickjs::Error>(Persistent::save(&ctx, made))
-        })?;
+            let make = || {
+                let part = |code| evaluate::<Function<'_>>(&ctx, code, PRELUDE);
+                let host = host::functions(&ctx, &bridge)?;
+                let made: Object<'_> = part(CORE)?.call((host, part(INSPECT)?, part(WEB)?))?;
+                let rejected = Persistent::save(&ctx, made.get::<_, Function<'_>>("rejected")?);
+                Ok((Persistent::save(&ctx, made), rejected))
+            };
+            make().catch(&ctx).map_err(|error| error.to_string())
+        });
+        let (prelude, rejected) = prelude?;
+        runtime.set_host_promise_rejection_tracker(Some(Box::new(
+            move |ctx, promise, reason, handled| {
+                let rejected = rejected.clone().restore(&ctx);
+                let told = rejected.and_then(|it| it.call::<_, ()>((promise, reason, handled)));
+                if told.is_err() {
+                    // Memory is missing, which the script learns by itself.
+                    ctx.catch();
+                }
+            },
+        )));
         Ok(Self { runtime, context, prelude, bridge })
     }
 
@@ -54,6 +73,7 @@ impl Engine {
     pub(super) fn limit(&self, limits: &Limits, cpu: Cpu) {
         self.runtime.set_memory_limit(limits.memory);
         self.runtime.set_max_stack_size(limits.stack.min(STACK - STACK_LEFT));
+        self.bridge.set_log_limit(limits.log);
         let bridge = Rc::clone(&self.bridge);
         self.runtime.set_interrupt_handler(Some(Box::new(move || {
             if cpu.left().is_none() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Deserialize;
 
-use super::compile::{Compiled, FILE};
+use super::trace::Positions;
 use crate::protocol::jsonrpc::RawJson;
 use crate::script::wire::{Failure, Limits, limit};
 
@@ -20,14 +20,14 @@ pub(super) struct Told {
 }
 
 /// What was thrown and caught by nobody.
-pub(super) fn uncaught(told: Told, compiled: &Compiled, limits: &Limits) -> Failure {
-    let place = told.stack.as_deref().and_then(|stack| place(stack, compiled));
+pub(super) fn uncaught(told: Told, positions: &Positions, limits: &Limits) -> Failure {
+    let place = told.stack.as_deref().and_then(|stack| positions.place(stack));
     let failure = match (told.name.as_str(), told.message.as_str()) {
         ("InternalError", "out of memory") => memory(limits),
         ("RangeError", "Maximum call stack size exceeded") => stack(limits),
         _ => Failure {
+            message: hinted(&told.name, told.message),
             name: told.name,
-            message: told.message,
             line: None,
             column: None,
             limit: told.limit,
@@ -37,22 +37,38 @@ pub(super) fn uncaught(told: Told, compiled: &Compiled, limits: &Limits) -> Fail
     Failure { line: place.map(|place| place.0), column: place.map(|place| place.1), ..failure }
 }
 
+/// An error's message, with a hint where a script took itself for a program with a machine around it.
+fn hinted(name: &str, message: String) -> String {
+    const MISSED: [&str; 12] = [
+        "fetch",
+        "require",
+        "process",
+        "Buffer",
+        "XMLHttpRequest",
+        "WebSocket",
+        "Deno",
+        "Bun",
+        "fs",
+        "module",
+        "exports",
+        "window",
+    ];
+    let missed = message.strip_suffix(" is not defined");
+    let outside = missed.is_some_and(|missed| MISSED.contains(&missed))
+        || message.starts_with("could not load module");
+    if name == "ReferenceError" && outside {
+        return format!(
+            "{message}: scripts have no modules, network, files or processes; use `tools`, `mcpx`, `artifacts` and `input`"
+        );
+    }
+    message
+}
+
 /// `null` was thrown: by the script, or by the engine where no memory is left for an error.
 pub(super) fn null(limits: &Limits) -> Failure {
     let peak = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| usage.max_rss());
     let peak = usize::try_from(peak).unwrap_or_default().saturating_mul(1024);
     if peak > limits.memory / 2 { memory(limits) } else { plain("Error", "null was thrown") }
-}
-
-/// The topmost place in the script of a trace.
-fn place(stack: &str, compiled: &Compiled) -> Option<(u32, u32)> {
-    stack.match_indices(FILE).find_map(|(at, name)| {
-        let mut numbers =
-            stack.get(at + name.len()..)?.strip_prefix(':')?.split(|c: char| !c.is_ascii_digit());
-        let line = numbers.next()?.parse().ok()?;
-        let column = numbers.next()?.parse().ok()?;
-        compiled.origin((line, column))
-    })
 }
 
 fn struck(name: &str, message: String) -> Failure {
@@ -134,6 +150,12 @@ pub(super) fn plain(name: &str, message: &str) -> Failure {
         limit: None,
         content: None,
     }
+}
+
+/// What `console` was told in vain.
+pub(super) fn dropped(lines: usize, limits: &Limits) -> String {
+    let limit = size(limits.log);
+    format!("the last {lines} lines of console output were dropped ({} is {limit})", limit::LOG)
 }
 
 /// A number of bytes for people.

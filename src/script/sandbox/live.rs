@@ -2,18 +2,20 @@
 
 use rquickjs::{Ctx, Function, Object, Persistent, Promise, Value};
 
-use super::compile::{self, Compiled, FILE};
+use super::compile::{self, FILE};
 use super::cpu::Cpu;
 use super::engine::{Engine, evaluate};
 use super::failure::{self, Told};
 use super::pipe::{Lines, Out};
 use crate::protocol::jsonrpc::RawJson;
-use crate::script::wire::{Answer, Failure, FromSandbox, Limits, Outcome, Run, ToSandbox};
+use crate::script::wire::{Answer, Failure, FromSandbox, Limits, Log, Outcome, Run, ToSandbox};
+
+/// So many errors of promises that nobody awaited are told.
+const SHOWN: usize = 5;
 
 /// A run, while it lives.
 struct Live<'a> {
     engine: &'a Engine,
-    compiled: Compiled,
     limits: Limits,
     cpu: Cpu,
 }
@@ -29,32 +31,40 @@ enum Stop {
 /// Runs a script to its end, and says it.
 pub(super) fn run(engine: &Engine, run: &Run, mut lines: Lines, out: &Out, cpu: Cpu) {
     let ended = compile::compile(&run.source).map_err(Stop::Failed).and_then(|compiled| {
-        let live = Live { engine, compiled, limits: run.limits, cpu };
-        engine.limit(&live.limits, cpu);
-        live.run(run.input.as_ref(), &mut lines)
+        engine.limit(&run.limits, cpu);
+        engine.bridge.set_positions(compiled.positions);
+        let live = Live { engine, limits: run.limits, cpu };
+        live.run(&compiled.code, run.input.as_ref(), &mut lines)
     });
     let frame = match ended {
         Ok(value) => FromSandbox::Done { value },
         Err(Stop::Failed(failure)) => FromSandbox::Failed(failure),
         Err(Stop::Gone) => return,
     };
+    let dropped = engine.bridge.dropped_lines();
+    if dropped > 0 {
+        let text = failure::dropped(dropped, &run.limits);
+        engine.bridge.say(&FromSandbox::Log(Log { level: "warn".to_owned(), text }));
+    }
     // Where it cannot be said, nobody is there.
     let _ = out.end(&frame);
 }
 
 impl Live<'_> {
-    fn run(&self, input: Option<&RawJson>, lines: &mut Lines) -> Result<Option<RawJson>, Stop> {
+    fn run(
+        &self,
+        code: &str,
+        input: Option<&RawJson>,
+        lines: &mut Lines,
+    ) -> Result<Option<RawJson>, Stop> {
         let bridge = &self.engine.bridge;
-        let promise = self.start(input)?;
+        let promise = self.start(code, input)?;
         loop {
             let starved = self.engine.work();
             if bridge.is_over() {
                 return Err(Stop::Failed(failure::cpu(self.cpu.limit())));
             }
-            let settled = self.inside(|ctx, _| {
-                let result = promise.clone().restore(ctx)?.result::<Value<'_>>();
-                result.transpose().map(|value| value.is_some())
-            })?;
+            let settled = self.inside(|ctx, _| Ok(ended(ctx, &promise)?.is_some()))?;
             let timer = bridge.next_timer();
             if bridge.open() == 0 {
                 // Calls that nobody awaits are made all the same; timers end with the script.
@@ -76,16 +86,20 @@ impl Live<'_> {
     }
 
     /// Calls the script's function: the promise of its value.
-    fn start(&self, input: Option<&RawJson>) -> Result<Persistent<Promise<'static>>, Stop> {
+    fn start(
+        &self,
+        code: &str,
+        input: Option<&RawJson>,
+    ) -> Result<Persistent<Promise<'static>>, Stop> {
         self.inside(|ctx, prelude| {
             let limits = Object::new(ctx.clone())?;
             limits.set("calls", number(self.limits.calls))?;
             limits.set("concurrent", number(self.limits.concurrent.max(1)))?;
-            limits.set("log", number(self.limits.log))?;
             let input = input.map(|input| parsed(ctx, prelude, input)).transpose()?;
-            prelude.get::<_, Function<'_>>("begin")?.call::<_, ()>((limits, input))?;
-            let script: Function<'_> = evaluate(ctx, &self.compiled.code, FILE)?;
-            let promise: Promise<'_> = prelude.get::<_, Function<'_>>("main")?.call((script,))?;
+            prelude.get::<_, Function<'_>>("begin")?.call::<_, ()>((limits, input.clone()))?;
+            let script: Function<'_> = evaluate(ctx, code, FILE)?;
+            let main: Function<'_> = prelude.get("main")?;
+            let promise: Promise<'_> = main.call((script, input))?;
             Ok(Persistent::save(ctx, promise))
         })
     }
@@ -114,32 +128,52 @@ impl Live<'_> {
             let settle: Function<'_> = prelude.get("settle")?;
             match &answer.outcome {
                 Outcome::Value(value) => match parsed(ctx, prelude, value) {
-                    Ok(value) => settle.call((answer.call, true, value)),
-                    Err(_) => {
-                        let why = ctx.catch();
-                        settle.call((answer.call, false, why))
-                    }
+                    Ok(value) => settle.call((answer.call, "value", value)),
+                    Err(_) => settle.call((answer.call, "unread", ctx.catch())),
                 },
                 Outcome::Thrown(thrown) => {
                     let text = serde_json::to_string(thrown).unwrap_or_default();
-                    settle.call((answer.call, false, ctx.json_parse(text)?))
+                    settle.call((answer.call, "thrown", ctx.json_parse(text)?))
                 }
             }
         })
     }
 
-    /// The value of a promise that is fulfilled, as JSON.
+    /// The script's value, as JSON.
     fn value(&self, promise: &Persistent<Promise<'static>>) -> Result<Option<RawJson>, Stop> {
-        let text = self.inside(|ctx, prelude| {
-            let value = promise.clone().restore(ctx)?.result::<Value<'_>>().transpose()?;
-            prelude.get::<_, Function<'_>>("result")?.call::<_, Option<String>>((value,))
+        let (text, leftovers) = self.inside(|ctx, prelude| {
+            let value = ended(ctx, promise)?;
+            let function = |name| prelude.get::<_, Function<'_>>(name);
+            let text: Option<String> = function("result")?.call((value,))?;
+            Ok((text, function("leftovers")?.call::<_, String>(())?))
         })?;
+        self.unawaited(&leftovers, text.is_some())?;
         match text {
             Some(text) if text.len() > self.limits.output => {
                 Err(Stop::Failed(failure::output(text.len(), &self.limits)))
             }
             text => Ok(text.map(RawJson::trusted)),
         }
+    }
+
+    /// Errors of promises that nobody awaited. They fail a script that gave no value; beside a value
+    /// they are lines of its log.
+    fn unawaited(&self, leftovers: &str, has_value: bool) -> Result<(), Stop> {
+        let told: Vec<Option<Told>> = serde_json::from_str(leftovers).unwrap_or_default();
+        let count = told.len();
+        for told in told.into_iter().take(SHOWN) {
+            let failure = self.failure(told);
+            if !has_value {
+                return Err(Stop::Failed(failure));
+            }
+            let text = format!("in a promise that nobody awaited: {failure}");
+            self.engine.bridge.log("error".to_owned(), text);
+        }
+        if count > SHOWN {
+            let text = format!("and {} more such errors", count - SHOWN);
+            self.engine.bridge.log("error".to_owned(), text);
+        }
+        Ok(())
     }
 
     /// Does something in the engine; what is thrown ends the run.
@@ -172,12 +206,30 @@ impl Live<'_> {
         if self.engine.bridge.is_over() {
             return failure::cpu(self.cpu.limit());
         }
-        match told.and_then(|told| serde_json::from_str::<Option<Told>>(&told).ok()) {
-            Some(Some(told)) => failure::uncaught(told, &self.compiled, &self.limits),
-            Some(None) => failure::null(&self.limits),
+        match told.and_then(|told| serde_json::from_str(&told).ok()) {
+            Some(told) => self.failure(told),
             None => failure::broken(),
         }
     }
+
+    fn failure(&self, told: Option<Told>) -> Failure {
+        match told {
+            Some(told) => failure::uncaught(told, self.engine.bridge.positions(), &self.limits),
+            None => failure::null(&self.limits),
+        }
+    }
+}
+
+/// What the script came to, once it has: its value, or what it threw as an exception.
+fn ended<'js>(
+    ctx: &Ctx<'js>,
+    promise: &Persistent<Promise<'static>>,
+) -> rquickjs::Result<Option<Value<'js>>> {
+    let Some(made) = promise.clone().restore(ctx)?.result::<Object<'_>>().transpose()? else {
+        return Ok(None);
+    };
+    let value = made.get("value")?;
+    if made.get("well")? { Ok(Some(value)) } else { Err(ctx.throw(value)) }
 }
 
 /// A JSON value in the engine, with whole numbers of any length.

@@ -10,8 +10,10 @@ mod compile;
 mod cpu;
 mod engine;
 mod failure;
+mod host;
 mod live;
 mod pipe;
+mod trace;
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::mem::ManuallyDrop;
@@ -102,7 +104,7 @@ fn engine(
             }
         }
         Err(error) => {
-            let _ = ready.send(Err(error.to_string()));
+            let _ = ready.send(Err(error));
         }
     }
 }
