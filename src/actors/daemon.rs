@@ -13,6 +13,7 @@ use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use super::artifacts::ArtifactsHandle;
 use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::control::Identity;
@@ -198,6 +199,12 @@ pub(super) fn build(
     let (door, listens) = (DoorHandle::default(), ListensHandle::default());
     let broker = BrokerHandle::new(Arc::clone(store), events.clone(), settings.watch());
     upstreams.use_broker(broker.clone());
+    let artifacts = ArtifactsHandle::new(
+        state.join("artifacts"),
+        Arc::clone(store),
+        events.clone(),
+        settings.watch(),
+    );
     let parked = ParkedHandle::new(settings.watch(), &state.join("keys"), &events);
     let parts = Parts {
         settings,
@@ -209,6 +216,7 @@ pub(super) fn build(
         parked,
         listens,
         tasks,
+        artifacts,
         hosts,
         door,
         identity,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Root
-//! ├─ EraCache, Catalog, SettingsKeeper, Broker, Parked permanent; a crash restarts that one
+//! ├─ EraCache, Catalog, SettingsKeeper, Broker, Parked, Artifacts   permanent; a crash restarts that one
 //! ├─ Tasks ── Task per call that nobody waits for (temporary)
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)
 //! ├─ Listens ── Listen per stream of a host   temporary, never restarted
@@ -52,6 +52,8 @@ pub mod catalog;
 pub mod subs;
 
 pub mod broker;
+
+pub mod artifacts;
 
 pub mod listens;
 

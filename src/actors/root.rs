@@ -12,6 +12,7 @@ use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, Supervisio
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::artifacts::ArtifactsHandle;
 use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::control::Identity;
@@ -115,6 +116,8 @@ pub struct Parts {
     pub listens: ListensHandle,
     /// Calls that nobody waits for.
     pub tasks: TasksHandle,
+    /// Results and files that are kept outside of answers.
+    pub artifacts: ArtifactsHandle,
     /// The host connections.
     pub hosts: HostsHandle,
     /// Where hosts come in over HTTP.
@@ -138,6 +141,7 @@ impl Parts {
             identity: Arc::clone(&self.identity),
             listens: self.listens.clone(),
             tasks: self.tasks.clone(),
+            artifacts: self.artifacts.clone(),
             hosts: self.hosts.clone(),
             door: self.door.clone(),
             root: self.root.clone(),
@@ -171,6 +175,7 @@ impl Parts {
                 self.events.emit(Event::new("daemon.stop_timeout", text));
             }
             self.tasks.flush(settings.daemon.ask).await;
+            self.artifacts.flush(settings.daemon.ask).await;
             self.catalog.flush(settings.daemon.ask).await;
             self.eras.flush(settings.daemon.ask).await;
             self.broker.flush(settings.daemon.ask).await;
@@ -199,6 +204,7 @@ enum Child {
     Catalog,
     Upstreams,
     Tasks,
+    Artifacts,
     Settings,
     Parked,
     Listens,
@@ -207,10 +213,11 @@ enum Child {
 }
 
 impl Child {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::EraCache,
         Self::Catalog,
         Self::Upstreams,
+        Self::Artifacts,
         Self::Tasks,
         Self::Settings,
         Self::Broker,
@@ -299,6 +306,7 @@ impl RootState {
             Child::Catalog => parts.catalog.start(me).await?,
             Child::Upstreams => parts.upstreams.start(me).await?,
             Child::Tasks => parts.tasks.start(me, Arc::new(Resumer(parts.context()))).await?,
+            Child::Artifacts => parts.artifacts.start(me).await?,
             Child::Settings => parts.settings.start(me).await?,
             Child::Parked => parts.parked.start(me).await?,
             Child::Listens => parts.listens.start(me, parts.events.clone()).await?,

@@ -4,6 +4,7 @@
 //! `PUT /v1/settings`, `config/mcpx.example.toml` and `config/settings.schema.json` follow from it.
 //! A setting enters with the code that obeys it, never before.
 
+mod artifacts;
 mod row;
 
 use std::time::Duration;
@@ -92,6 +93,15 @@ pub const DEFS: &[Def] = &[
         size(KIB, GIB),
         "How much of a resource mcpx_read gives at once; ranges and patterns give the rest.",
     ),
+    // Searches.
+    live(
+        "search.results",
+        count(1, 1000),
+        "Tools that a search gives where no number is asked for.",
+    ),
+    live("search.max_results", count(1, 1000), "Most tools that a search may be asked for."),
+    live("search.signature", size(64, MIB), "Longest signature of a tool that a search gives."),
+    live("search.words", count(1, 1000), "Words of a query that count; the rest is left out."),
     // Calls.
     live(
         "call.idle_timeout",
@@ -125,6 +135,54 @@ pub const DEFS: &[Def] = &[
         "A host without tasks is handed a call by mcpx_call that takes longer than this as a handle \
          for mcpx_task, and need not wait for it; 0: never.",
     ),
+    // Scripts.
+    live(
+        "exec.timeout",
+        time(MS, WEEK),
+        "Longest run of a script in all, without the time in which a modern host answers its questions; \
+         longer than call.total_timeout, so that a call's own limit strikes first.",
+    ),
+    live(
+        "exec.cpu_time",
+        time(MS, HOUR),
+        "Processor time that a script may use; waiting for calls costs none.",
+    ),
+    live("exec.memory", size(MIB, 16 * GIB), "Memory that a script may use."),
+    live(
+        "exec.stack",
+        size(64 * KIB, 64 * MIB),
+        "Stack that a script may use; deep recursion ends there.",
+    ),
+    live("exec.max_calls", count(1, 1_000_000), "Calls that one script may make in all."),
+    live(
+        "exec.concurrent_calls",
+        count(1, 4096),
+        "Calls of one script at once; more wait for their turn.",
+    ),
+    live("exec.output_limit", size(KIB, GIB), "Longest value, as JSON, that a script may return."),
+    live(
+        "exec.log_limit",
+        size(0, GIB),
+        "How much of what a script tells `console` is kept; what comes after it is dropped and counted.",
+    ),
+    live("exec.max_artifacts", count(0, 10_000), "Artifacts that one script may write."),
+    live("exec.max_running", count(1, 4096), "Scripts that run at once; more wait."),
+    live(
+        "exec.max_waiting",
+        count(0, 65_536),
+        "Scripts that may wait for others to end; beyond it they are refused as busy.",
+    ),
+    live(
+        "exec.warm",
+        count(0, 64),
+        "Sandboxes that are kept ready for the next scripts, from the first script on.",
+    ),
+    live(
+        "exec.warm_idle",
+        time(NOW, WEEK),
+        "How long sandboxes are kept ready while no script is run.",
+    ),
+    live("exec.start_timeout", time(MS, HOUR), "How long a sandbox may take to start."),
     // Questions.
     live(
         "elicit.hold",
@@ -224,6 +282,11 @@ pub const DEFS: &[Def] = &[
         "The longest rest between two looks after the task of a server, also where it asks for more.",
     ),
     live("tasks.page", count(1, 10_000), "Tasks on one page of tasks/list."),
+    // What is kept outside of answers.
+    artifacts::KEEP,
+    artifacts::MAX_SIZE,
+    artifacts::MAX_TOTAL,
+    artifacts::MAX,
     // Upstreams: opening and lists.
     live(
         "upstream.protocol",

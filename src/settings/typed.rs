@@ -1,7 +1,10 @@
 //! Settings as the rest of the program receives them: one narrow struct for each need.
 
+mod artifacts;
 mod elicit;
+mod exec;
 mod listen;
+mod search;
 mod tasks;
 
 use std::cell::RefCell;
@@ -12,8 +15,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::artifacts::ArtifactSettings;
 pub use self::elicit::ElicitSettings;
+pub use self::exec::ExecSettings;
 pub use self::listen::ListenSettings;
+pub use self::search::SearchSettings;
 pub use self::tasks::TaskSettings;
 use super::layers::Resolved;
 use super::servers::{ExposeMode, ServerDef, preference_of_word};
@@ -43,6 +49,10 @@ pub struct Settings {
     pub elicit: ElicitSettings,
     /// Tasks.
     pub tasks: TaskSettings,
+    /// Scripts.
+    pub exec: ExecSettings,
+    /// Stored results and files of scripts.
+    pub artifacts: ArtifactSettings,
     /// Openings and lists.
     pub upstream: UpstreamSettings,
     /// Remote servers.
@@ -55,6 +65,8 @@ pub struct Settings {
     pub shim: ShimSettings,
     /// What hosts see.
     pub expose: ExposeSettings,
+    /// Searches.
+    pub search: SearchSettings,
     /// Events, logs and the daemon itself.
     pub daemon: DaemonSettings,
     /// The command line.
@@ -377,12 +389,15 @@ impl Settings {
             call: v.call(),
             elicit: ElicitSettings::of(v),
             tasks: TaskSettings::of(v),
+            exec: ExecSettings::of(v),
+            artifacts: ArtifactSettings::of(v),
             upstream: v.upstream(),
             remote: v.remote(),
             pool: v.pool(),
             process: v.process(),
             shim: v.shim(),
             expose: v.expose(),
+            search: v.search(),
             daemon: v.daemon(),
             cli: CliSettings {
                 spinner_delay: v.time("cli.spinner_delay"),
@@ -653,34 +668,4 @@ impl Values<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-    use std::path::Path;
-
-    use super::*;
-    use crate::settings::defs::DEFS;
-
-    #[test]
-    fn every_setting_is_read_with_its_type() {
-        let loaded = Settings::defaults(Path::new("/bin/mcpx")).unwrap();
-        let values = Values { resolved: &loaded.resolved, read: RefCell::default() };
-        let settings = Settings::of(&values);
-        let read = values.read.into_inner();
-        let table: BTreeSet<_> = DEFS.iter().map(|def| def.key).collect();
-        assert_eq!(read.len(), table.len(), "a setting is read twice, or not at all");
-        assert_eq!(read.into_iter().collect::<BTreeSet<_>>(), table);
-        // Defaults that depend on each other; config/defaults.toml says why beside each.
-        assert!(settings.pool.queue_timeout > settings.upstream.handshake);
-        assert!(settings.upstream.handshake > settings.process.spawn);
-        assert!(settings.upstream.handshake > settings.remote.connect);
-        assert!(settings.link.write_queue >= settings.pool.in_flight);
-        assert!(settings.link.write_queue >= settings.host.max_in_flight);
-        assert!(settings.daemon.control_bodies >= settings.daemon.control_body);
-        assert!(settings.http.body_budget >= settings.http.max_body);
-        assert!(settings.daemon.control_connections > settings.host.max_connections);
-        let ladder = settings.process.drain + settings.process.term;
-        assert!(settings.daemon.stop > settings.host.drain + ladder);
-        assert!(settings.tasks.ttl > settings.call.total);
-        assert!(settings.tasks.max_ttl > settings.tasks.ttl);
-    }
-}
+mod tests;

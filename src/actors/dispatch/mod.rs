@@ -11,6 +11,7 @@ mod completion;
 mod confirm;
 mod core_tools;
 mod excerpt;
+pub(crate) mod exec;
 mod listed;
 mod namespaces;
 mod nearest;
@@ -24,6 +25,7 @@ mod resources;
 mod resources_tool;
 mod resumed;
 mod rounds;
+mod search;
 mod status;
 mod subscriptions;
 mod task_tool;
@@ -56,6 +58,8 @@ pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
 pub(crate) use resumed::Resumer;
 pub(crate) use rounds::{Conversation, Subject, call as call_upstream};
+#[expect(unused_imports, reason = "for scripts and for the op")]
+pub(crate) use search::{find as search, value as search_value};
 pub(crate) use subscriptions::subscribe;
 pub(crate) use tools::{own_names, shows_core, visible_views};
 
@@ -80,6 +84,8 @@ pub struct Context {
     pub listens: super::listens::ListensHandle,
     /// Calls that nobody waits for.
     pub tasks: super::tasks::TasksHandle,
+    /// Results and files that are kept outside of answers.
+    pub artifacts: super::artifacts::ArtifactsHandle,
     /// The host connections.
     pub hosts: super::hosts::HostsHandle,
     /// Where hosts come in over HTTP.
