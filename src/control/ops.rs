@@ -21,6 +21,8 @@ pub enum OpName {
     Tools,
     /// The tools that fit some words.
     Search,
+    /// Tools as TypeScript.
+    Types,
     /// The resources of the catalog.
     Resources,
     /// One resource is read.
@@ -117,6 +119,8 @@ pub enum ParamKind {
     Count,
     /// A JSON object.
     Object,
+    /// A list of texts.
+    Texts,
 }
 
 /// One parameter.
@@ -325,6 +329,7 @@ pub const OPS: &[Op] = &[
         answer: "ToolsAnswer",
     },
     offers::SEARCH,
+    offers::TYPES,
     Op {
         name: OpName::Resources,
         id: "resources",

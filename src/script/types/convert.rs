@@ -38,7 +38,7 @@ pub(super) fn shape(schema: Json<'_>, name: &str, limits: &Limits) -> Shape {
         let of = convert.schema(place, limits.depth);
         let is_root = shape.definitions.is_empty();
         // The tool's own words stand above those of its arguments.
-        let doc = if is_root { Vec::new() } else { convert.doc(&place.schema.members(), "") };
+        let doc = if is_root { Vec::new() } else { convert.words(place.schema, "") };
         let name = convert.names.get(shape.definitions.len()).cloned().unwrap_or_default();
         shape.definitions.push(Definition { name, of, doc });
     }
@@ -85,8 +85,13 @@ impl<'a> Convert<'a, '_> {
         number
     }
 
-    fn doc(&mut self, schema: &Members<'a>, name: &str) -> Vec<String> {
-        let lines = docs::lines(schema, name, self.limits.description.min(self.text));
+    /// What a schema says in words.
+    fn words(&mut self, schema: Json<'a>, name: &str) -> Vec<String> {
+        if !schema.is_object() {
+            return Vec::new();
+        }
+        let members = self.document.open(schema);
+        let lines = docs::lines(&members, name, self.limits.description.min(self.text));
         let bytes: usize = lines.iter().map(String::len).sum();
         self.text = self.text.saturating_sub(bytes);
         lines
@@ -104,7 +109,7 @@ impl<'a> Convert<'a, '_> {
                 _ => Type::Unknown,
             };
         }
-        let members = schema.members();
+        let members = self.document.open(schema);
         let base = if members.has("$id") && schema.address() != self.root.address() {
             schema
         } else {
@@ -118,8 +123,8 @@ impl<'a> Convert<'a, '_> {
         let mut parts = self.composed(&members, place, depth);
         let own = self.own(&members, place, depth);
         // `type: object` beside alternatives that are objects says nothing more.
-        let bare = !members.iter().any(|(word, _)| is_specific(word));
-        if parts.iter().all(|part| matches!(part, Type::Unknown | Type::Cut(_))) || !bare {
+        let says_nothing = !members.iter().any(|(word, _)| is_specific(word));
+        if parts.iter().all(|part| matches!(part, Type::Unknown | Type::Cut(_))) || !says_nothing {
             parts.insert(0, own);
         }
         let of = Type::both(parts);
@@ -193,15 +198,16 @@ impl<'a> Convert<'a, '_> {
         if matches!(of, Type::Unknown | Type::NULL) || !place.schema.is_object() {
             return of;
         }
-        let members = place.schema.members();
-        let doc = self.doc(&members, "");
+        let doc = self.words(place.schema, "");
         of.said(doc)
     }
 
     fn reference(&mut self, reference: &str, place: Place<'a>) -> Type {
         let shown = docs::clean(docs::head(reference, LONGEST_NAME));
         match self.document.resolve(reference, place.base) {
-            Some((schema, base)) if schema.is_object() || schema.is("true") || schema.is("false") => {
+            Some((schema, base))
+                if schema.is_object() || schema.is("true") || schema.is("false") =>
+            {
                 let name = name_of(reference);
                 Type::Ref(self.place(Place { schema, base }, name))
             }
@@ -310,20 +316,20 @@ impl<'a> Convert<'a, '_> {
         let required: HashSet<Cow<'a, str>> = missing.iter().cloned().collect();
         let mut properties = Vec::new();
         let mut left_out = 0;
-        let all = given.map(Json::members).unwrap_or_default();
+        let all = given.map(|given| self.document.open(given)).unwrap_or_default();
         for (name, schema) in all.iter() {
             if self.nodes == 0 || name.len() > LONGEST_NAME {
                 left_out += 1;
                 continue;
             }
             let of = self.schema(place.at(schema), depth);
-            let words = schema.members();
-            let demanded = words.get("required").is_some_and(|it| it.is("true"));
+            let demanded = schema.is_object()
+                && self.document.open(schema).get("required").is_some_and(|it| it.is("true"));
             properties.push(Property {
                 name: name.to_owned(),
                 optional: !demanded && !required.contains(name),
                 of,
-                doc: self.doc(&words, name),
+                doc: self.words(schema, name),
             });
         }
         missing.retain(|name| !all.has(name) && name.len() <= LONGEST_NAME);
@@ -355,7 +361,10 @@ impl<'a> Convert<'a, '_> {
         if let Some(patterns) = members.get("patternProperties") {
             let patterns = patterns.members();
             for (pattern, schema) in patterns.iter() {
-                doc.push(format!("Names like `{}`", docs::clean(docs::head(pattern, LONGEST_NAME))));
+                doc.push(format!(
+                    "Names like `{}`",
+                    docs::clean(docs::head(pattern, LONGEST_NAME))
+                ));
                 types.push(self.schema(place.at(schema), depth));
             }
         }
@@ -365,7 +374,7 @@ impl<'a> Convert<'a, '_> {
         {
             types.push(self.schema(place.at(schema), depth));
             if schema.is_object() {
-                doc.extend(self.doc(&schema.members(), ""));
+                doc.extend(self.words(schema, ""));
             }
         }
         if left_out > 0 {
@@ -481,7 +490,10 @@ pub(super) fn written(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
-            '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+            '\u{2028}'
+            | '\u{2029}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}'
             | '\u{feff}' => {
                 // Writing to a string cannot fail.
                 let _ = write!(text, "\\u{:04x}", u32::from(c));
@@ -495,8 +507,20 @@ pub(super) fn written(json: &str) -> String {
 /// What the author of a schema calls what a reference leads to.
 fn name_of(reference: &str) -> String {
     const WORDS: [&str; 14] = [
-        "properties", "patternProperties", "items", "prefixItems", "anyOf", "oneOf", "allOf", "if",
-        "then", "else", "definitions", "$defs", "additionalProperties", "schema",
+        "properties",
+        "patternProperties",
+        "items",
+        "prefixItems",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "if",
+        "then",
+        "else",
+        "definitions",
+        "$defs",
+        "additionalProperties",
+        "schema",
     ];
     let fragment = reference.split_once('#').map_or("", |(_, fragment)| fragment);
     let telling = |part: &&str| {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::convert::shape;
 use super::emit::{Printer, comment, margin, method};
-use super::json::Json;
+use super::json::{Json, Members};
 use super::shape::{Definition, Shape, Type};
 use super::{Limits, docs};
 use crate::protocol::jsonrpc::RawJson;
@@ -52,7 +52,8 @@ pub fn declare(namespaces: &[Namespace<'_>], limits: &Limits, room: Option<usize
     for namespace in namespaces {
         let mut methods = String::new();
         for tool in &namespace.tools {
-            let written = left_out.is_empty().then(|| types.fit(namespace, tool, limits, left, is_first));
+            let written =
+                left_out.is_empty().then(|| types.fit(namespace, tool, limits, left, is_first));
             let Some(written) = written.flatten() else {
                 left_out.push((namespace.member.clone(), tool.member.clone()));
                 continue;
@@ -82,11 +83,9 @@ pub(super) struct Shapes {
 }
 
 impl Shapes {
-    pub(super) fn of(definition: &RawJson, member: &str, limits: &Limits) -> Self {
-        let input = definition.member("inputSchema");
-        let output = definition.member("outputSchema");
+    pub(super) fn of(definition: &Members<'_>, member: &str, limits: &Limits) -> Self {
         let (mut takes, mut odd) = (Shape::default(), None);
-        match input.as_ref().map(Json::of) {
+        match definition.get("inputSchema") {
             Some(schema) if schema.is_object() => {
                 takes = shape(schema, &format!("{member}_args"), limits);
             }
@@ -107,7 +106,7 @@ impl Shapes {
             let doc = Vec::new();
             takes.definitions.push(Definition { name: String::new(), of: Type::record(), doc });
         }
-        let output = output.as_ref().map(Json::of).filter(|schema| schema.is_object());
+        let output = definition.get("outputSchema").filter(|schema| schema.is_object());
         let gives = output.map(|schema| shape(schema, &format!("{member}_result"), limits));
         Self { takes, gives, odd }
     }
@@ -172,13 +171,14 @@ impl Types {
         limits: &Limits,
         docs: bool,
     ) -> Written {
-        let shapes = Shapes::of(tool.definition, &tool.member, limits);
+        let definition = Json::of(tool.definition).members();
+        let shapes = Shapes::of(&definition, &tool.member, limits);
         let mut written = Written::default();
         let args = self.root(&shapes.takes, namespace, docs, &mut written);
         let gives = shapes.gives.as_ref();
         let gives = gives.map(|shape| self.root(shape, namespace, docs, &mut written));
         let out = &mut written.method;
-        comment(out, &tool_lines(tool, shapes.odd, limits), 2);
+        comment(out, &tool_lines(&definition, &tool.member, shapes.odd, limits), 2);
         margin(out, 2);
         out.push_str(&method(&tool.member));
         out.push_str(if shapes.takes_nothing() { "(args?: " } else { "(args: " });
@@ -224,7 +224,8 @@ impl Types {
             }
             let body = printer.block(&definition.of, 0);
             let is_object = matches!(&definition.of, Type::Object { .. }) && body.starts_with('{');
-            let (word, is, end) = if is_object { ("interface", "", "") } else { ("type", "= ", ";") };
+            let (word, is, end) =
+                if is_object { ("interface", "", "") } else { ("type", "= ", ";") };
             // Writing to a string cannot fail.
             let _ = writeln!(out, "{word} {name} {is}{body}{end}");
         }
@@ -319,12 +320,17 @@ fn meaning(shape: &Shape, at: usize) -> String {
     }
 }
 
-fn tool_lines(tool: &Tool<'_>, odd: Option<&str>, limits: &Limits) -> Vec<String> {
-    let said = |key| tool.definition.member_str(key).filter(|text| !text.trim().is_empty());
+fn tool_lines(
+    definition: &Members<'_>,
+    member: &str,
+    odd: Option<&str>,
+    limits: &Limits,
+) -> Vec<String> {
+    let said = |key| definition.text(key).filter(|text| !text.trim().is_empty());
     let text = said("description").or_else(|| said("title")).unwrap_or_default();
     let mut lines = docs::text_lines(&text, limits.description);
     let name = said("name").unwrap_or_default();
-    if name != tool.member {
+    if name != member {
         let name = docs::clean(docs::head(&name, limits.description));
         match lines.first_mut() {
             Some(first) => *first = format!("`{name}`: {first}"),

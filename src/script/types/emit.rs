@@ -80,7 +80,14 @@ impl Printer<'_> {
         }
     }
 
-    fn joined(&mut self, out: &mut Out, types: &[Type], joint: &str, indent: usize, within: Within) {
+    fn joined(
+        &mut self,
+        out: &mut Out,
+        types: &[Type],
+        joint: &str,
+        indent: usize,
+        within: Within,
+    ) {
         let inner = if joint == " & " { Within::Both } else { Within::Anything };
         let braces = within == Within::List || within == Within::Both && joint == " | ";
         if braces {

@@ -52,6 +52,11 @@ impl<'a> Document<'a> {
         again.then(|| self.follow(root, pointer)).flatten().map(|found| (found, root))
     }
 
+    /// The members of a value; each is opened once, as a schema may be long.
+    pub(super) fn open(&mut self, at: Json<'a>) -> Rc<Members<'a>> {
+        Rc::clone(self.objects.entry(at.address()).or_insert_with(|| Rc::new(at.members())))
+    }
+
     fn follow(&mut self, start: Json<'a>, pointer: &str) -> Option<Json<'a>> {
         let mut at = start;
         for (step, name) in pointer.split('/').enumerate() {
@@ -64,8 +69,7 @@ impl<'a> Document<'a> {
                 let list = self.lists.entry(at.address());
                 *list.or_insert_with(|| Rc::new(at.elements().collect())).get(index)?
             } else {
-                let object = self.objects.entry(at.address());
-                object.or_insert_with(|| Rc::new(at.members())).get(&name)?
+                self.open(at).get(&name)?
             };
         }
         Some(at)

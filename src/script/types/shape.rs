@@ -275,7 +275,10 @@ impl Shape {
             }
         }
         let mut found = Vec::new();
-        self.definitions.get(at).into_iter().for_each(|definition| walk(&definition.of, &mut found));
+        self.definitions
+            .get(at)
+            .into_iter()
+            .for_each(|definition| walk(&definition.of, &mut found));
         found
     }
 
@@ -336,7 +339,9 @@ fn merged(types: Vec<Type>) -> Vec<Type> {
             _ => None,
         });
         match (of, before) {
-            (Type::Object { properties, index: None }, Some(before)) if agree(before, &properties) => {
+            (Type::Object { properties, index: None }, Some(before))
+                if agree(before, &properties) =>
+            {
                 add(before, properties);
             }
             (of, _) => kept.push(of),
@@ -351,9 +356,7 @@ fn agree(one: &[Property], other: &[Property]) -> bool {
         one.iter().map(|property| (property.name.as_str(), &property.of)).collect();
     other.iter().all(|property| match known.get(property.name.as_str()) {
         None => true,
-        Some(of) => {
-            **of == property.of || **of == Type::Unknown || property.of == Type::Unknown
-        }
+        Some(of) => **of == property.of || **of == Type::Unknown || property.of == Type::Unknown,
     })
 }
 

@@ -3,6 +3,7 @@
 use super::Limits;
 use super::declare::Shapes;
 use super::emit::{Printer, method};
+use super::json::Json;
 use super::shape::{Property, Shape, Type};
 use crate::protocol::jsonrpc::RawJson;
 use crate::script::names;
@@ -26,7 +27,7 @@ pub fn signature(definition: &RawJson, limits: &Limits) -> String {
 /// The same, with the name by which scripts call it.
 pub fn signature_as(member: &str, definition: &RawJson, limits: &Limits) -> String {
     let limits = Limits { description: 0, ..*limits };
-    let shapes = Shapes::of(definition, member, &limits);
+    let shapes = Shapes::of(&Json::of(definition).members(), member, &limits);
     let mark = if shapes.takes_nothing() { "?" } else { "" };
     let mut line = String::new();
     for level in (0..=LEVELS).rev() {

@@ -69,7 +69,10 @@ fn c06_words_of_types() {
         (r#"{"type":"array","items":{"type":["number","null"]}}"#, "(number | null)[]"),
         (r#"{"type":"object"}"#, "Record<string, unknown>"),
         (r#"{"type":"object","additionalProperties":false}"#, "{}"),
-        (r#"{"type":"object","additionalProperties":{"type":"number"}}"#, "{ [key: string]: number }"),
+        (
+            r#"{"type":"object","additionalProperties":{"type":"number"}}"#,
+            "{ [key: string]: number }",
+        ),
         (r#"{"properties":{"a":{},"b-c":{"type":"null"}}}"#, r#"{ a?: unknown; "b-c"?: null }"#),
         (r#"{"required":["x"]}"#, "{ x: unknown }"),
         (r#"{"anyOf":[{"type":"string"},{"type":"null"}]}"#, "string | null"),
@@ -87,9 +90,15 @@ fn c06_words_of_types() {
         (r#"{"enum":[{"a":[1]},[]]}"#, "{ a: [1] } | []"),
         (r#"{"const":-0.50}"#, "-0.50"),
         (r#"{"const":"\ud800"}"#, r#""\ud800""#),
-        (r#"{"prefixItems":[{"type":"number"},{"type":"string"}],"minItems":1}"#, "[number, string?, ...unknown[]]"),
+        (
+            r#"{"prefixItems":[{"type":"number"},{"type":"string"}],"minItems":1}"#,
+            "[number, string?, ...unknown[]]",
+        ),
         (r#"{"items":[{"type":"number"}],"additionalItems":false,"minItems":1}"#, "[number]"),
-        (r#"{"prefixItems":[{"type":"number"}],"items":{"type":"string"}}"#, "[number?, ...string[]]"),
+        (
+            r#"{"prefixItems":[{"type":"number"}],"items":{"type":"string"}}"#,
+            "[number?, ...string[]]",
+        ),
         ("true", "unknown"),
         ("false", "never"),
         (r#"{"type":"string","nullable":true}"#, "string | null"),
@@ -111,10 +120,14 @@ fn c06_index_signatures_take_what_is_named() {
             r#"{{"properties":{{"a":{{"type":"number"}}}},"additionalProperties":{additional}}}"#
         ))
     };
-    assert_eq!(of(r#"{"type":"string"}"#), "{ a?: number; [key: string]: string | number | undefined }");
+    assert_eq!(
+        of(r#"{"type":"string"}"#),
+        "{ a?: number; [key: string]: string | number | undefined }"
+    );
     assert_eq!(of("true"), "{ a?: number; [key: string]: unknown }");
     assert_eq!(of("false"), "{ a?: number }");
-    let patterns = r#"{"patternProperties":{"^x*/":{"type":"string"}},"additionalProperties":false}"#;
+    let patterns =
+        r#"{"patternProperties":{"^x*/":{"type":"string"}},"additionalProperties":false}"#;
     assert!(of_property(patterns).contains("/** Names like `^x*\\/` */"));
 }
 
@@ -126,7 +139,9 @@ fn c07_conditions_are_alternatives() {
     assert_eq!(of_property(schema), r#"{ k: "a" | "b" } & ({ k?: "a"; x: string } | {})"#);
     let schema = r#"{"properties":{"a":{}},"dependentSchemas":{"a":{"required":["b"]}}}"#;
     assert_eq!(of_property(schema), "{ a?: unknown } & ({ a: unknown; b: unknown } | {})");
-    assert!(of_property(r#"{"type":"string","not":{"const":"x"}}"#).contains(r#"@not {"const":"x"}"#));
+    assert!(
+        of_property(r#"{"type":"string","not":{"const":"x"}}"#).contains(r#"@not {"const":"x"}"#)
+    );
 }
 
 /// C-06, C-08: references within the schema by pointer, anchor and identifier; everything else is unknown.
@@ -172,7 +187,8 @@ fn c09_results() {
 /// C-12: what a schema says in words; nothing in it ends the comment.
 #[test]
 fn c12_comments() {
-    let schema = r#"{"type":"integer","description":"Page */ of\n  results.","minimum":1,"default":1}"#;
+    let schema =
+        r#"{"type":"integer","description":"Page */ of\n  results.","minimum":1,"default":1}"#;
     let found = of_property(schema);
     for line in [" * Page *\\/ of\n", " *   results.\n", " * @integer @minimum 1 @default 1\n"] {
         assert!(found.contains(line), "{found}");
@@ -204,12 +220,17 @@ fn c13_names_of_tools() {
         assert!(text.contains(line), "{line}: {text}");
     }
     let of = |body: &str| {
-        format!(r##""inputSchema":{{"properties":{{"n":{{"$ref":"#/$defs/N"}}}},"$defs":{{"N":{body}}}}}"##)
+        format!(
+            r##""inputSchema":{{"properties":{{"n":{{"$ref":"#/$defs/N"}}}},"$defs":{{"N":{body}}}}}"##
+        )
     };
     let one = of(r#"{"properties":{"a":{}}}"#);
     let tools = [tool("a", &one), tool("b", &one), tool("c", &of(r#"{"properties":{"b":{}}}"#))];
     let text = declared(&tools, &LIMITS, None).text;
-    assert!(text.contains("b(args?: { n?: s_N })") && text.contains("c(args?: { n?: s_N_2 })"), "{text}");
+    assert!(
+        text.contains("b(args?: { n?: s_N })") && text.contains("c(args?: { n?: s_N_2 })"),
+        "{text}"
+    );
     assert_eq!(text.matches("interface s_").count(), 2, "{text}");
 }
 
@@ -226,9 +247,15 @@ fn f41_odd_schemas() {
         (r#""inputSchema":{"type":"string"}"#, "/** Its input schema is not that of an object. */"),
         (r#""inputSchema":"x""#, "/** Its input schema is no schema. */"),
         (r#""inputSchema":{"properties":[],"required":5}"#, record),
-        (r#""inputSchema":{"properties":{"a":null}},"description":null,"annotations":null"#, "t(args?: { a?: unknown })"),
+        (
+            r#""inputSchema":{"properties":{"a":null}},"description":null,"annotations":null"#,
+            "t(args?: { a?: unknown })",
+        ),
         (r##""inputSchema":{"$ref":"#"}"##, record),
-        (r##""inputSchema":{"$ref":"#/definitions/A","definitions":{"A":{"properties":{"b":{}},"required":["b"]}}}"##, "t(args: s_A)"),
+        (
+            r##""inputSchema":{"$ref":"#/definitions/A","definitions":{"A":{"properties":{"b":{}},"required":["b"]}}}"##,
+            "t(args: s_A)",
+        ),
     ] {
         let text = declared(&[tool("t", members)], &LIMITS, None).text;
         assert!(text.contains(expected), "{members}: {text}");
@@ -245,11 +272,17 @@ fn c08_limits_cut() {
     let members = format!(r#""inputSchema":{deep}"#);
     let low = Limits { depth: 3, ..LIMITS };
     let text = declared(&[tool("t", &members)], &low, None).text;
-    assert!(text.contains("{ a?: { a?: { a?: unknown /* deeper than types.depth */ } } }"), "{text}");
+    assert!(
+        text.contains("{ a?: { a?: { a?: unknown /* deeper than types.depth */ } } }"),
+        "{text}"
+    );
     let few = Limits { nodes: 3, ..LIMITS };
     let wide = r#""inputSchema":{"properties":{"a":{},"b":{},"c":{},"d":{}}}"#;
     let text = declared(&[tool("t", wide)], &few, None).text;
-    assert!(text.contains("[key: string]: unknown") && text.contains("2 more properties (types.nodes)"), "{text}");
+    assert!(
+        text.contains("[key: string]: unknown") && text.contains("2 more properties (types.nodes)"),
+        "{text}"
+    );
 }
 
 /// The whole answer has a bound: what does not fit is named, and one tool is always there.
@@ -257,7 +290,8 @@ fn c08_limits_cut() {
 fn declarations_fit_into_the_room() {
     let properties: String = (0..200).fold(String::new(), |mut all, at| {
         let comma = if at > 0 { "," } else { "" };
-        let _ = write!(all, r#"{comma}"p{at}":{{"type":"string","description":"Some words on it."}}"#);
+        let _ =
+            write!(all, r#"{comma}"p{at}":{{"type":"string","description":"Some words on it."}}"#);
         all
     });
     let big = format!(r#""inputSchema":{{"properties":{{{properties}}}}}"#);
@@ -278,7 +312,10 @@ fn signatures_are_one_short_line() {
     assert_eq!(of(r#""title":"x""#), "t(args?: Record<string, unknown>): Promise<any>");
     let schema = r##""inputSchema":{"properties":{"title":{"type":"string","description":"x"},"labels":{"type":"array","items":{"$ref":"#/$defs/L"}}},
         "required":["title"],"$defs":{"L":{"properties":{"name":{"type":"string"}}}}}"##;
-    assert_eq!(of(schema), "t(args: { title: string; labels?: { name?: string }[] }): Promise<any>");
+    assert_eq!(
+        of(schema),
+        "t(args: { title: string; labels?: { name?: string }[] }): Promise<any>"
+    );
     let many: String = (0..50).fold(String::new(), |mut all, at| {
         let comma = if at > 0 { "," } else { "" };
         let _ = write!(all, r#"{comma}"property{at}":{{"type":"string"}}"#);
@@ -288,8 +325,10 @@ fn signatures_are_one_short_line() {
     assert_eq!(of(&one), "t(args: { property7: string; … }): Promise<any>");
     let none = format!(r#""inputSchema":{{"properties":{{{many}}}}}"#);
     assert_eq!(of(&none), "t(args?: {…}): Promise<any>");
-    let all = format!(r#""inputSchema":{{"properties":{{{many}}},"required":[{}]}}"#,
-        (0..50).map(|at| format!(r#""property{at}""#)).collect::<Vec<_>>().join(","));
+    let all = format!(
+        r#""inputSchema":{{"properties":{{{many}}},"required":[{}]}}"#,
+        (0..50).map(|at| format!(r#""property{at}""#)).collect::<Vec<_>>().join(",")
+    );
     assert!(of(&all).len() <= 122 && of(&all).ends_with('…'), "{}", of(&all));
 }
 
@@ -304,24 +343,30 @@ fn c08_bombs_end_quickly() {
         );
         all
     });
-    let doubling = format!(r##"{{"$ref":"#/$defs/D0","$defs":{{{doubling}"D60":{{"const":1}}}}}}"##);
+    let doubling =
+        format!(r##"{{"$ref":"#/$defs/D0","$defs":{{{doubling}"D60":{{"const":1}}}}}}"##);
     let product: Vec<String> = (0..200)
         .map(|at| format!(r#"{{"anyOf":[{{"required":["a{at}"]}},{{"required":["b{at}"]}},{{"required":["c{at}"]}}]}}"#))
         .collect();
     let product = format!(r#"{{"allOf":[{}]}}"#, product.join(","));
-    let deep = format!("{}{}{}", r#"{"properties":{"a":"#.repeat(100_000), "{}", "}}".repeat(100_000));
+    let deep = format!("{}{{}}{}", r#"{"items":"#.repeat(100_000), "}".repeat(100_000));
     let lists = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    let pointer = format!(r##"{{"$ref":"#{}","properties":{{"a":{deep}}}}}"##, "/properties/a".repeat(100_000));
-    let wide: Vec<String> = (0..10_000).map(|at| format!(r#""p{at}":{{"type":"string"}}"#)).collect();
+    let pointer = format!(r##"{{"$ref":"#{}","items":{deep}}}"##, "/items".repeat(100_000));
+    let wide: Vec<String> =
+        (0..10_000).map(|at| format!(r#""p{at}":{{"type":"string"}}"#)).collect();
     let wide = format!(r#"{{"properties":{{{}}}}}"#, wide.join(","));
-    let long = format!(r#"{{"properties":{{"{0}":{{"const":"{0}","description":"{0}"}}}}}}"#, "x".repeat(3 << 20));
+    let long = format!(
+        r#"{{"properties":{{"{0}":{{"const":"{0}","description":"{0}"}}}}}}"#,
+        "x".repeat(3 << 20)
+    );
     let refs: Vec<String> =
         (0..5000).map(|at| format!(r##""p{at}":{{"$ref":"#/anyOf/{at}"}}"##)).collect();
     let options = vec![r#"{"properties":{"x":{}}}"#; 5000].join(",");
     let refs = format!(r#"{{"properties":{{{}}},"anyOf":[{options}]}}"#, refs.join(","));
     let same: Vec<String> =
         (0..4000).map(|at| format!(r##""p{at}":{{"$ref":"#/$defs/p{at}/x"}}"##)).collect();
-    let defs: Vec<String> = (0..4000).map(|at| format!(r#""p{at}":{{"x":{{"properties":{{"a":{{}}}}}}}}"#)).collect();
+    let defs: Vec<String> =
+        (0..4000).map(|at| format!(r#""p{at}":{{"x":{{"properties":{{"a":{{}}}}}}}}"#)).collect();
     let same = format!(r#"{{"properties":{{{}}},"$defs":{{{}}}}}"#, same.join(","), defs.join(","));
     let values = format!(r#"{{"enum":[{}]}}"#, vec!["1"; 500_000].join(","));
     let start = Instant::now();
@@ -329,9 +374,7 @@ fn c08_bombs_end_quickly() {
         let members = format!(r#""inputSchema":{schema},"outputSchema":{schema}"#);
         let tool = tool("t", &members);
         declared(std::slice::from_ref(&tool), &LIMITS, Some(LIMITS.size));
-        eprintln!("a {} {:?}", schema.len(), start.elapsed());
         signature(&tool, &Limits { size: 200, ..LIMITS });
-        eprintln!("b {} {:?}", schema.len(), start.elapsed());
     }
     // Unoptimised, on a busy machine: what does not end takes minutes.
     assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
@@ -346,7 +389,11 @@ fn c06_random_schemas_become_typescript() {
             format!(r#""inputSchema":{},"outputSchema":{}"#, chance.schema(4), chance.schema(3));
         let tool = tool("t", &members);
         declared(std::slice::from_ref(&tool), &LIMITS, None);
-        declared(std::slice::from_ref(&tool), &Limits { depth: 2, nodes: 9, size: 99, description: 9 }, Some(99));
+        declared(
+            std::slice::from_ref(&tool),
+            &Limits { depth: 2, nodes: 9, size: 99, description: 9 },
+            Some(99),
+        );
         signature(&tool, &Limits { size: 99, ..LIMITS });
     }
 }
@@ -355,7 +402,8 @@ struct Chance(u64);
 
 impl Chance {
     fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap_or(0) % end
     }
 
@@ -365,11 +413,40 @@ impl Chance {
 
     fn schema(&mut self, depth: usize) -> String {
         const WORDS: [&str; 34] = [
-            "type", "properties", "required", "additionalProperties", "patternProperties", "items",
-            "prefixItems", "additionalItems", "minItems", "maxItems", "enum", "const", "anyOf", "oneOf",
-            "allOf", "if", "then", "else", "not", "$ref", "$defs", "definitions", "$anchor", "$id",
-            "dependentSchemas", "dependencies", "nullable", "description", "default", "format",
-            "pattern", "minimum", "$dynamicRef", "unevaluatedProperties",
+            "type",
+            "properties",
+            "required",
+            "additionalProperties",
+            "patternProperties",
+            "items",
+            "prefixItems",
+            "additionalItems",
+            "minItems",
+            "maxItems",
+            "enum",
+            "const",
+            "anyOf",
+            "oneOf",
+            "allOf",
+            "if",
+            "then",
+            "else",
+            "not",
+            "$ref",
+            "$defs",
+            "definitions",
+            "$anchor",
+            "$id",
+            "dependentSchemas",
+            "dependencies",
+            "nullable",
+            "description",
+            "default",
+            "format",
+            "pattern",
+            "minimum",
+            "$dynamicRef",
+            "unevaluatedProperties",
         ];
         if depth == 0 || self.below(12) == 0 {
             return self.value().to_owned();
@@ -386,8 +463,22 @@ impl Chance {
 
     fn value(&mut self) -> &'static str {
         self.pick(&[
-            "true", "false", "null", "0", "1", "-1.5e3", r#""x""#, r#""*/""#, "[]", "{}", r#"["a","*/"]"#,
-            r#""\ud800""#, r#"{"type":"string"}"#, r#"{"type":"object"}"#, r#""\u2028""#, r#"{"a":1}"#,
+            "true",
+            "false",
+            "null",
+            "0",
+            "1",
+            "-1.5e3",
+            r#""x""#,
+            r#""*/""#,
+            "[]",
+            "{}",
+            r#"["a","*/"]"#,
+            r#""\ud800""#,
+            r#"{"type":"string"}"#,
+            r#"{"type":"object"}"#,
+            r#""\u2028""#,
+            r#"{"a":1}"#,
         ])
     }
 
@@ -398,8 +489,14 @@ impl Chance {
         match word {
             "type" => self
                 .pick(&[
-                    r#""string""#, r#""object""#, r#""array""#, r#""integer""#, r#""null""#,
-                    r#"["object","null"]"#, r#"["array","string"]"#, r#""boolean""#,
+                    r#""string""#,
+                    r#""object""#,
+                    r#""array""#,
+                    r#""integer""#,
+                    r#""null""#,
+                    r#"["object","null"]"#,
+                    r#"["array","string"]"#,
+                    r#""boolean""#,
                 ])
                 .to_owned(),
             "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
@@ -411,20 +508,27 @@ impl Chance {
                 format!("{{{}}}", members.join(","))
             }
             "prefixItems" | "anyOf" | "oneOf" | "allOf" => {
-                let schemas: Vec<String> =
-                    (0..self.below(4)).map(|_| self.schema(depth)).collect();
+                let schemas: Vec<String> = (0..self.below(4)).map(|_| self.schema(depth)).collect();
                 format!("[{}]", schemas.join(","))
             }
             "items" if self.below(3) == 0 => format!("[{}]", self.schema(depth)),
             "$ref" | "$dynamicRef" => self
                 .pick(&[
-                    r##""#""##, r##""#/$defs/a""##, r##""#/definitions/b""##, r##""#/properties/a""##,
-                    r##""#x""##, r#""y""#, r##""#/anyOf/0""##, r#""https://e.test/*/""#,
+                    r##""#""##,
+                    r##""#/$defs/a""##,
+                    r##""#/definitions/b""##,
+                    r##""#/properties/a""##,
+                    r##""#x""##,
+                    r#""y""#,
+                    r##""#/anyOf/0""##,
+                    r#""https://e.test/*/""#,
                 ])
                 .to_owned(),
             "$anchor" | "$id" => self.pick(&[r#""x""#, r#""y""#]).to_owned(),
             "required" => self.pick(&[r#"["a"]"#, r#"["a","zz","*/"]"#, "[]", "true"]).to_owned(),
-            "enum" => self.pick(&[r#"["a",1]"#, r#"[{"a":[1]},null]"#, r#"["*/","\u2028"]"#]).to_owned(),
+            "enum" => {
+                self.pick(&[r#"["a",1]"#, r#"[{"a":[1]},null]"#, r#"["*/","\u2028"]"#]).to_owned()
+            }
             "minItems" | "maxItems" => self.pick(&["0", "1", "2", "99"]).to_owned(),
             "const" | "default" | "description" | "format" | "pattern" | "minimum" | "nullable" => {
                 self.value().to_owned()
