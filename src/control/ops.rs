@@ -22,6 +22,8 @@ pub enum OpName {
     Tools,
     /// The tools that fit some words.
     Search,
+    /// Tools as TypeScript.
+    Types,
     /// The resources of the catalog.
     Resources,
     /// One resource is read.
@@ -122,6 +124,8 @@ pub enum ParamKind {
     Object,
     /// Any JSON.
     Any,
+    /// A list of texts.
+    Texts,
 }
 
 /// One parameter.
@@ -330,6 +334,7 @@ pub const OPS: &[Op] = &[
         answer: "ToolsAnswer",
     },
     offers::SEARCH,
+    offers::TYPES,
     Op {
         name: OpName::Resources,
         id: "resources",

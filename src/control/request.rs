@@ -6,7 +6,7 @@ use super::ops::{Op, OpName, Param, ParamKind, Place};
 use super::route::{self, HttpParts};
 use super::types::{
     AnswerRequest, ApiError, CallRequest, ExecRequest, FailureCode, PromptRequest, SearchRequest,
-    WhoAnswers,
+    TypesRequest, WhoAnswers,
 };
 use crate::protocol::jsonrpc::{Object, RawJson};
 
@@ -44,6 +44,8 @@ pub enum OpCall {
     },
     /// See [`OpName::Search`].
     Search(SearchRequest),
+    /// See [`OpName::Types`].
+    Types(TypesRequest),
     /// See [`OpName::Resources`].
     Resources {
         /// Only this one.
@@ -167,6 +169,7 @@ impl OpCall {
             Self::Reload => OpName::Reload,
             Self::Tools { .. } => OpName::Tools,
             Self::Search(_) => OpName::Search,
+            Self::Types(_) => OpName::Types,
             Self::Resources { .. } => OpName::Resources,
             Self::Read { .. } => OpName::Read,
             Self::Prompts { .. } => OpName::Prompts,
@@ -264,6 +267,12 @@ impl OpCall {
                 limit: values.read("limit"),
                 project: values.text("project"),
             }),
+            OpName::Types => Self::Types(TypesRequest {
+                namespace: values.text("namespace"),
+                tools: values.read("tools").unwrap_or_default(),
+                all: values.read("all").unwrap_or(false),
+                project: values.text("project"),
+            }),
             OpName::Resources => Self::Resources {
                 namespace: values.text("namespace"),
                 project: values.text("project"),
@@ -355,6 +364,12 @@ impl OpCall {
                 put("query", Some(RawJson::write(&wanted.query)));
                 put("namespace", text(&wanted.namespace));
                 put("limit", wanted.limit.as_ref().map(RawJson::write));
+                put("project", text(&wanted.project));
+            }
+            Self::Types(wanted) => {
+                put("namespace", text(&wanted.namespace));
+                put("tools", (!wanted.tools.is_empty()).then(|| RawJson::write(&wanted.tools)));
+                put("all", wanted.all.then(|| RawJson::write(&true)));
                 put("project", text(&wanted.project));
             }
             Self::Prompt(wanted) => {
@@ -492,7 +507,7 @@ fn take_text(
                 .map_err(|_| bad(format!("`{name}` is a whole number, not {text:?}")))?;
             RawJson::write(&count)
         }
-        ParamKind::Object | ParamKind::Any => {
+        ParamKind::Object | ParamKind::Any | ParamKind::Texts => {
             return Err(bad(format!("`{name}` belongs into the body")));
         }
     };
@@ -514,6 +529,7 @@ fn take_members(
             ParamKind::Count => value.read::<u64>().is_ok(),
             ParamKind::Object => value.is_object(),
             ParamKind::Any => true,
+            ParamKind::Texts => value.read::<Vec<String>>().is_ok(),
         };
         if value.is_null() && !param.required {
             continue;
@@ -541,6 +557,7 @@ const fn kind_phrase(kind: ParamKind) -> &'static str {
         ParamKind::Count => "a whole number from 0",
         ParamKind::Object => "an object",
         ParamKind::Any => "JSON",
+        ParamKind::Texts => "a list of texts",
     }
 }
 
@@ -552,6 +569,7 @@ pub fn param_schema(param: &Param) -> Json {
         ParamKind::Count => json!({"type": "integer", "minimum": 0}),
         ParamKind::Object => json!({"type": "object"}),
         ParamKind::Any => json!({}),
+        ParamKind::Texts => json!({"type": "array", "items": {"type": "string"}}),
     };
     if let Some(members) = schema.as_object_mut() {
         members.insert("description".to_owned(), param.doc.into());
@@ -617,6 +635,12 @@ mod tests {
                 query: "a b".to_owned(),
                 namespace: server(),
                 limit: Some(3),
+                project: server(),
+            }),
+            OpCall::Types(TypesRequest {
+                namespace: server(),
+                tools: vec!["a,b".to_owned(), "ü".to_owned()],
+                all: true,
                 project: server(),
             }),
             OpCall::Resources { namespace: server(), project: server() },

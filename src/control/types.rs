@@ -15,7 +15,7 @@ use crate::protocol::jsonrpc::RawJson;
 pub use exec::{ConsoleLine, ExecRequest};
 pub use offers::{
     FoundTool, NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer, ResourcesAnswer,
-    SearchAnswer, SearchRequest,
+    SearchAnswer, SearchRequest, TypesAnswer, TypesRequest,
 };
 pub use questions::{
     AnswerRequest, QuestionAnswered, QuestionClosed, QuestionKind, QuestionState, QuestionView,

@@ -42,4 +42,5 @@ mod subscriptions;
 mod tasks_core;
 mod tasks_extension;
 mod tools;
+mod types_tool;
 mod versioning;

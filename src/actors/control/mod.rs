@@ -62,6 +62,7 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
             calls::tools(context, namespace.as_deref(), project.as_deref()).await
         }
         OpCall::Search(wanted) => offers::search(context, wanted).await,
+        OpCall::Types(wanted) => calls::types(context, wanted).await,
         OpCall::Resources { namespace, project } => {
             offers::resources(context, namespace.as_deref(), project.as_deref()).await
         }

@@ -24,6 +24,10 @@ pub(crate) const CORE_TOOLS: [CoreTool; 8] = [
         definition: r#"{"name":"mcpx_search","title":"Find tools","description":"Finds the tools of all servers that fit some words, the best first, each with its signature.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What the tool is to do"},"namespace":{"type":"string"},"limit":{"type":"integer","minimum":1}},"required":["query"],"additionalProperties":false},"annotations":{"readOnlyHint":true,"openWorldHint":false}}"#,
     },
     CoreTool {
+        name: "mcpx_types",
+        definition: r#"{"name":"mcpx_types","title":"Types of tools","description":"A server's tools as TypeScript, as scripts call them: arguments, results, descriptions. Without arguments: what else scripts find.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string"},"tools":{"type":"array","items":{"type":"string"},"description":"Only these"}},"additionalProperties":false},"annotations":{"readOnlyHint":true,"openWorldHint":false}}"#,
+    },
+    CoreTool {
         name: "mcpx_call",
         definition: r#"{"name":"mcpx_call","title":"Call a tool","description":"Calls one tool of one server and returns what it returned. Find tools and their input schemas with mcpx_namespaces.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"The server's namespace"},"tool":{"type":"string","description":"The tool's name"},"arguments":{"type":"object","description":"The tool's arguments, by its input schema"}},"required":["namespace","tool"],"additionalProperties":false},"execution":{"taskSupport":"optional"}}"#,
     },

@@ -31,6 +31,7 @@ mod subscriptions;
 mod task_tool;
 mod tasks;
 mod tools;
+mod types;
 
 use std::sync::Arc;
 
@@ -62,6 +63,7 @@ pub(crate) use rounds::{Conversation, Subject, call as call_upstream};
 pub(crate) use search::{find as search, value as search_value};
 pub(crate) use subscriptions::subscribe;
 pub(crate) use tools::{own_names, shows_core, visible_views};
+pub(crate) use types::declare as declare_types;
 
 /// The handles that a request may use. One for the whole daemon.
 #[derive(Debug, Clone)]

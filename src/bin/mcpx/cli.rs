@@ -182,6 +182,9 @@ fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
                  the one value that it asks for",
             )
         }
+        (_, ParamKind::Texts) => {
+            arg.value_name("TOOL").action(ArgAction::Append).num_args(0..).requires("namespace")
+        }
         ("query", _) => arg
             .value_name("WORDS")
             .action(ArgAction::Append)

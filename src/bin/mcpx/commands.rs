@@ -80,6 +80,12 @@ fn op_call(op: OpName, matches: &ArgMatches, reach: &Reach<'_>) -> Result<OpCall
             project: setup::project(matches.get_one("project")),
         },
         OpName::Search => search::call(matches),
+        OpName::Types => OpCall::Types(t::TypesRequest {
+            namespace: optional(matches, "namespace"),
+            tools: matches.get_many("tools").into_iter().flatten().cloned().collect(),
+            all: matches.get_flag("all"),
+            project: setup::project(matches.get_one("project")),
+        }),
         OpName::Resources => OpCall::Resources {
             namespace: optional(matches, "namespace"),
             project: setup::project(matches.get_one("project")),
@@ -151,6 +157,7 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
         OpName::Reload => tables::reload(&understood(&body)?),
         OpName::Tools => tables::tools(printer, &understood(&body)?),
         OpName::Search => search::table(printer, &understood(&body)?),
+        OpName::Types => tables::types(&understood(&body)?),
         OpName::Resources => tables::resources(printer, &understood(&body)?),
         OpName::Prompts => tables::prompts(printer, &understood(&body)?),
         OpName::Tasks => tables::tasks(printer, &understood(&body)?),
