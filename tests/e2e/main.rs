@@ -29,6 +29,7 @@ mod parity;
 mod pool;
 mod processes;
 mod scopes;
+mod search;
 mod settings;
 mod shim;
 mod streams;

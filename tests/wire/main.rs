@@ -38,6 +38,7 @@ mod resources;
 mod results;
 mod rounds;
 mod rounds_parked;
+mod search;
 mod subscriptions;
 mod tasks_core;
 mod tasks_extension;

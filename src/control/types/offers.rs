@@ -22,7 +22,7 @@ pub struct SearchRequest {
 pub struct SearchAnswer {
     /// The tools that fit, the best first.
     pub tools: Vec<FoundTool>,
-    /// Namespaces of servers that were never listed, and so not searched.
+    /// Namespaces of servers of whose tools nothing is known, and so not searched.
     pub unlisted: Vec<String>,
     /// Where none fits: `namespace.tool` of those whose name is near.
     pub near: Vec<String>,
