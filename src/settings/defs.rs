@@ -126,6 +126,9 @@ pub const DEFS: &[Def] = &[
         "A host without tasks is handed a call by mcpx_call that takes longer than this as a handle \
          for mcpx_task, and need not wait for it; 0: never.",
     ),
+    artifacts::RESULT_LIMIT,
+    artifacts::RESULT_HEAD,
+    artifacts::MEDIA_LIMIT,
     // Questions.
     live(
         "elicit.hold",

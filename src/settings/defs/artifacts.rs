@@ -1,6 +1,23 @@
 //! Rows of the table: what mcpx keeps outside of answers.
 
-use super::{Def, GIB, KIB, MS, YEAR, count, live, size, time};
+use super::{Def, GIB, KIB, MIB, MS, YEAR, count, live, size, time};
+
+pub(super) const RESULT_LIMIT: Def = live(
+    "call.result_limit",
+    size(0, GIB),
+    "A longer result of a call by mcpx_call or a script is stored, and its beginning, size and address \
+     are given instead; 0: never.",
+);
+
+pub(super) const RESULT_HEAD: Def =
+    live("call.result_head", size(0, MIB), "How much of the beginning of such a result is given.");
+
+pub(super) const MEDIA_LIMIT: Def = live(
+    "call.media_limit",
+    size(0, GIB),
+    "A picture or a sound up to this length, in base64, is given as it is by mcpx_call and mcpx_read: \
+     hosts show it to a model as such.",
+);
 
 pub(super) const KEEP: Def = live(
     "artifacts.keep",
