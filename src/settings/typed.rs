@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod elicit;
+mod exec;
 mod listen;
 mod tasks;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::artifacts::ArtifactSettings;
 pub use self::elicit::ElicitSettings;
+pub use self::exec::ExecSettings;
 pub use self::listen::ListenSettings;
 pub use self::tasks::TaskSettings;
 use super::layers::Resolved;
@@ -47,6 +49,8 @@ pub struct Settings {
     pub tasks: TaskSettings,
     /// Stored results and files of scripts.
     pub artifacts: ArtifactSettings,
+    /// Scripts.
+    pub exec: ExecSettings,
     /// Openings and lists.
     pub upstream: UpstreamSettings,
     /// Remote servers.
@@ -388,6 +392,7 @@ impl Settings {
             elicit: ElicitSettings::of(v),
             tasks: TaskSettings::of(v),
             artifacts: ArtifactSettings::of(v),
+            exec: ExecSettings::of(v),
             upstream: v.upstream(),
             remote: v.remote(),
             pool: v.pool(),

@@ -12,6 +12,7 @@ mod completion;
 mod confirm;
 mod core_tools;
 mod excerpt;
+pub(crate) mod exec;
 mod listed;
 mod namespaces;
 mod nearest;
