@@ -1,5 +1,6 @@
 //! The table of ops. A row is written once; command, route, description and MCP tool follow (D-10).
 
+mod offers;
 mod questions;
 mod tasks;
 
@@ -18,6 +19,8 @@ pub enum OpName {
     Reload,
     /// The catalog.
     Tools,
+    /// The tools that fit some words.
+    Search,
     /// The resources of the catalog.
     Resources,
     /// One resource is read.
@@ -321,6 +324,7 @@ pub const OPS: &[Op] = &[
         needs: Needs::Start,
         answer: "ToolsAnswer",
     },
+    offers::SEARCH,
     Op {
         name: OpName::Resources,
         id: "resources",

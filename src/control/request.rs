@@ -4,7 +4,9 @@ use serde_json::{Map, Value as Json, json};
 
 use super::ops::{Op, OpName, Param, ParamKind, Place};
 use super::route::{self, HttpParts};
-use super::types::{AnswerRequest, ApiError, CallRequest, FailureCode, PromptRequest, WhoAnswers};
+use super::types::{
+    AnswerRequest, ApiError, CallRequest, FailureCode, PromptRequest, SearchRequest, WhoAnswers,
+};
 use crate::protocol::jsonrpc::{Object, RawJson};
 
 /// An op to be executed.
@@ -39,6 +41,8 @@ pub enum OpCall {
         /// The project folder for which servers are started.
         project: Option<String>,
     },
+    /// See [`OpName::Search`].
+    Search(SearchRequest),
     /// See [`OpName::Resources`].
     Resources {
         /// Only this one.
@@ -159,6 +163,7 @@ impl OpCall {
             Self::Start { .. } => OpName::Start,
             Self::Reload => OpName::Reload,
             Self::Tools { .. } => OpName::Tools,
+            Self::Search(_) => OpName::Search,
             Self::Resources { .. } => OpName::Resources,
             Self::Read { .. } => OpName::Read,
             Self::Prompts { .. } => OpName::Prompts,
@@ -248,6 +253,12 @@ impl OpCall {
             OpName::Tools => {
                 Self::Tools { namespace: values.text("namespace"), project: values.text("project") }
             }
+            OpName::Search => Self::Search(SearchRequest {
+                query: values.needed("query"),
+                namespace: values.text("namespace"),
+                limit: values.read("limit"),
+                project: values.text("project"),
+            }),
             OpName::Resources => Self::Resources {
                 namespace: values.text("namespace"),
                 project: values.text("project"),
@@ -326,6 +337,12 @@ impl OpCall {
             Self::Read { uri, project } => {
                 put("uri", Some(RawJson::write(uri)));
                 put("project", text(project));
+            }
+            Self::Search(wanted) => {
+                put("query", Some(RawJson::write(&wanted.query)));
+                put("namespace", text(&wanted.namespace));
+                put("limit", wanted.limit.as_ref().map(RawJson::write));
+                put("project", text(&wanted.project));
             }
             Self::Prompt(wanted) => {
                 put("namespace", Some(RawJson::write(&wanted.namespace)));
@@ -569,6 +586,12 @@ mod tests {
             OpCall::Start { server: "x?y#z".to_owned() },
             OpCall::Reload,
             OpCall::Tools { namespace: server(), project: server() },
+            OpCall::Search(SearchRequest {
+                query: "a b".to_owned(),
+                namespace: server(),
+                limit: Some(3),
+                project: server(),
+            }),
             OpCall::Resources { namespace: server(), project: server() },
             OpCall::Read { uri: "mcpx://n/a:b?c#d".to_owned(), project: server() },
             OpCall::Prompts { namespace: server(), project: server() },

@@ -17,6 +17,7 @@ pub(super) fn answers() -> Vec<(&'static str, Json)> {
         ("ServerChanged", to_json(&server_changed())),
         ("ReloadAnswer", to_json(&reload())),
         ("ToolsAnswer", to_json(&tools())),
+        ("SearchAnswer", to_json(&search())),
         ("ResourcesAnswer", to_json(&resources())),
         ("PromptsAnswer", to_json(&prompts())),
         ("AskAnswer", to_json(&ask())),
@@ -131,6 +132,20 @@ fn tools() -> t::ToolsAnswer {
                 "inputSchema": {"type": "object"},
             }))],
         }],
+    }
+}
+
+fn search() -> t::SearchAnswer {
+    t::SearchAnswer {
+        tools: vec![t::FoundTool {
+            namespace: text("demo"),
+            tool: text("echo"),
+            member: text("echo"),
+            signature: text("echo(args: { text: string }): Promise<any>"),
+            description: text("Says it back."),
+        }],
+        unlisted: vec![text("docs")],
+        near: Vec::new(),
     }
 }
 

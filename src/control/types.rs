@@ -12,7 +12,8 @@ use crate::protocol::era_record::{EraRecord, EraSource};
 use crate::protocol::jsonrpc::RawJson;
 
 pub use offers::{
-    NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer, ResourcesAnswer,
+    FoundTool, NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer, ResourcesAnswer,
+    SearchAnswer, SearchRequest,
 };
 pub use questions::{
     AnswerRequest, QuestionAnswered, QuestionClosed, QuestionKind, QuestionState, QuestionView,

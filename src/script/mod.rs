@@ -1,12 +1,13 @@
 //! Code mode: what a model needs to use many tools in few words, and the program that runs its scripts.
 //!
 //! - [`names`]: how servers and tools are called in a script.
-//! - [`types`]: TypeScript from JSON schemas. `search`: which tools fit some words. Both are pure.
+//! - [`types`]: TypeScript from JSON schemas. [`search`]: which tools fit some words. Both are pure.
 //! - [`wire`]: what the daemon and a sandbox say to each other.
 //! - `sandbox`: the program `mcpx __sandbox`, which runs one script in a process of its own.
 //!
 //! Nothing here knows the daemon's state, its actors or the network.
 
 pub mod names;
+pub mod search;
 pub mod types;
 pub mod wire;

@@ -109,6 +109,15 @@ const CALLS: &[Def] = &[
         size(KIB, GIB),
         "How much of a resource mcpx_read gives at once; ranges and patterns give the rest.",
     ),
+    // Searches.
+    live(
+        "search.results",
+        count(1, 1000),
+        "Tools that a search gives where no number is asked for.",
+    ),
+    live("search.max_results", count(1, 1000), "Most tools that a search may be asked for."),
+    live("search.signature", size(64, MIB), "Longest signature of a tool that a search gives."),
+    live("search.words", count(1, 1000), "Words of a query that count; the rest is left out."),
     // Calls.
     live(
         "call.idle_timeout",

@@ -4,6 +4,7 @@ mod artifacts;
 mod elicit;
 mod exec;
 mod listen;
+mod search;
 mod tasks;
 
 use std::cell::RefCell;
@@ -18,6 +19,7 @@ pub use self::artifacts::ArtifactSettings;
 pub use self::elicit::ElicitSettings;
 pub use self::exec::ExecSettings;
 pub use self::listen::ListenSettings;
+pub use self::search::SearchSettings;
 pub use self::tasks::TaskSettings;
 use super::layers::Resolved;
 use super::servers::{ExposeMode, ServerDef, preference_of_word};
@@ -47,10 +49,10 @@ pub struct Settings {
     pub elicit: ElicitSettings,
     /// Tasks.
     pub tasks: TaskSettings,
-    /// Stored results and files of scripts.
-    pub artifacts: ArtifactSettings,
     /// Scripts.
     pub exec: ExecSettings,
+    /// Stored results and files of scripts.
+    pub artifacts: ArtifactSettings,
     /// Openings and lists.
     pub upstream: UpstreamSettings,
     /// Remote servers.
@@ -63,6 +65,8 @@ pub struct Settings {
     pub shim: ShimSettings,
     /// What hosts see.
     pub expose: ExposeSettings,
+    /// Searches.
+    pub search: SearchSettings,
     /// Events, logs and the daemon itself.
     pub daemon: DaemonSettings,
     /// The command line.
@@ -391,14 +395,15 @@ impl Settings {
             call: v.call(),
             elicit: ElicitSettings::of(v),
             tasks: TaskSettings::of(v),
-            artifacts: ArtifactSettings::of(v),
             exec: ExecSettings::of(v),
+            artifacts: ArtifactSettings::of(v),
             upstream: v.upstream(),
             remote: v.remote(),
             pool: v.pool(),
             process: v.process(),
             shim: v.shim(),
             expose: v.expose(),
+            search: v.search(),
             daemon: v.daemon(),
             cli: CliSettings {
                 spinner_delay: v.time("cli.spinner_delay"),

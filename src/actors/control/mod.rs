@@ -60,6 +60,7 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         OpCall::Tools { namespace, project } => {
             calls::tools(context, namespace.as_deref(), project.as_deref()).await
         }
+        OpCall::Search(wanted) => offers::search(context, wanted).await,
         OpCall::Resources { namespace, project } => {
             offers::resources(context, namespace.as_deref(), project.as_deref()).await
         }

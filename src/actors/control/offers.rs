@@ -11,7 +11,7 @@ use crate::actors::catalog::{Listing, Offers};
 use crate::control::ApiError;
 use crate::control::types::{
     FailureCode, NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer,
-    ResourcesAnswer,
+    ResourcesAnswer, SearchRequest,
 };
 use crate::protocol::jsonrpc::{Code, Object, RawJson, RpcError};
 use crate::protocol::model::offer::for_hosts;
@@ -19,6 +19,20 @@ use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::ListKind;
 use crate::protocol::uri;
 use crate::settings::mistake::hint;
+
+pub(super) async fn search(context: &Context, wanted: SearchRequest) -> Result<RawJson, ApiError> {
+    let most = context.settings().search.max_results;
+    if wanted.limit.is_some_and(|limit| limit == 0 || limit > most) {
+        let text = format!("`limit` is a number from 1 to {most} (setting search.max_results)");
+        return Err(ApiError::new(FailureCode::BadRequest, text));
+    }
+    if let Some(name) = &wanted.namespace {
+        namespace(context, name)?;
+    }
+    let found = dispatch::search(context, &caller(wanted.project.as_deref()), &wanted).await;
+    let found = found.map_err(|text| ApiError::new(FailureCode::Unavailable, text))?;
+    Ok(RawJson::write(&found))
+}
 
 pub(super) async fn resources(
     context: &Context,

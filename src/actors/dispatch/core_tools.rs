@@ -14,10 +14,14 @@ pub(crate) struct CoreTool {
 }
 
 /// All of them, in order.
-pub(crate) const CORE_TOOLS: [CoreTool; 6] = [
+pub(crate) const CORE_TOOLS: [CoreTool; 7] = [
     CoreTool {
         name: "mcpx_namespaces",
         definition: r#"{"name":"mcpx_namespaces","title":"List servers and their tools","description":"Without arguments: the MCP servers behind mcpx, one line each. With a namespace: that server's instructions and its tools with descriptions and input schemas, paged.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"A server's namespace, as listed"},"page":{"type":"integer","minimum":1,"description":"Page of its tools, from 1"}},"additionalProperties":false},"annotations":{"title":"List servers and their tools","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
+    },
+    CoreTool {
+        name: "mcpx_search",
+        definition: r#"{"name":"mcpx_search","title":"Find tools","description":"Finds the tools of all servers that fit some words, the best first, each with its signature.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What the tool is to do"},"namespace":{"type":"string"},"limit":{"type":"integer","minimum":1}},"required":["query"],"additionalProperties":false},"annotations":{"readOnlyHint":true,"openWorldHint":false}}"#,
     },
     CoreTool {
         name: "mcpx_call",

@@ -27,6 +27,7 @@ mod resources;
 mod resources_tool;
 mod resumed;
 mod rounds;
+mod search;
 mod status;
 mod subscriptions;
 mod task_tool;
@@ -59,6 +60,8 @@ pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
 pub(crate) use resumed::Resumer;
 pub(crate) use rounds::{Conversation, Subject, call as call_upstream};
+#[expect(unused_imports, reason = "for scripts and for the op")]
+pub(crate) use search::{find as search, value as search_value};
 pub(crate) use subscriptions::subscribe;
 pub(crate) use tools::{own_names, shows_core, visible_views};
 

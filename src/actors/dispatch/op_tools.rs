@@ -17,8 +17,11 @@ const PREFIX: &str = "mcpx_";
 /// Ops that are tools: not those that a core tool does better, not the daemon's own end, not the one that
 /// shows a secret, and not the one that answers in a person's name: a model would confirm itself.
 fn is_tool(op: &Op) -> bool {
-    use OpName::{Ask, Call, ElicitAnswer, Http, Read, Resources, Shutdown, Status};
-    !matches!(op.name, Call | Ask | Status | Resources | Read | Shutdown | Http | ElicitAnswer)
+    use OpName::{Ask, Call, ElicitAnswer, Http, Read, Resources, Search, Shutdown, Status};
+    !matches!(
+        op.name,
+        Call | Ask | Status | Search | Resources | Read | Shutdown | Http | ElicitAnswer
+    )
 }
 
 /// The tools, in the order of the table.

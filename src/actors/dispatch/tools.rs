@@ -11,7 +11,7 @@ use super::outcome::Told;
 use super::rounds::{self, Subject};
 use super::{
     Context, Request, call_tool, core_tools, namespaces, nearest, offers, op_tools, read_tool,
-    resources, resources_tool, status, task_tool,
+    resources, resources_tool, search, status, task_tool,
 };
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
 use crate::actors::upstreams::{CallWant, Caller, Reason};
@@ -106,6 +106,10 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
             "mcpx_namespaces" => {
                 let arguments = member("arguments");
                 Ok(Box::pin(namespaces::answer(context, &request.caller, arguments.as_ref())).await)
+            }
+            "mcpx_search" => {
+                let arguments = member("arguments");
+                Ok(Box::pin(search::answer(context, &request.caller, arguments.as_ref())).await)
             }
             "mcpx_read" => Box::pin(read_tool::answer(context, request)).await,
             "mcpx_resources" => {

@@ -182,6 +182,15 @@ fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
                  the one value that it asks for",
             )
         }
+        ("query", _) => arg
+            .value_name("WORDS")
+            .action(ArgAction::Append)
+            .num_args(1..)
+            .required(true)
+            .help("Words that say what a tool is to do, or its name"),
+        ("namespace", _) if op.name == OpName::Search => {
+            arg.long("namespace").value_name("NAMESPACE")
+        }
         ("follow", _) => {
             arg.short('f').long("follow").action(ArgAction::SetTrue).help("Go on as new ones come")
         }

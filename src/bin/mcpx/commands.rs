@@ -14,7 +14,7 @@ use crate::reach::{Reach, failed, understood};
 use crate::setup::{self, Setup};
 use crate::stream::Events;
 use crate::waiting::Waiting;
-use crate::{cli, doctor, elicit, offers, questions, tables};
+use crate::{cli, doctor, elicit, offers, questions, search, tables};
 
 /// Runs a command of the tree, by its name.
 pub(crate) fn run(setup: &Setup, json: bool, name: &str, matches: &ArgMatches) -> Outcome {
@@ -78,6 +78,7 @@ fn op_call(op: OpName, matches: &ArgMatches, reach: &Reach<'_>) -> Result<OpCall
             namespace: optional(matches, "namespace"),
             project: setup::project(matches.get_one("project")),
         },
+        OpName::Search => search::call(matches),
         OpName::Resources => OpCall::Resources {
             namespace: optional(matches, "namespace"),
             project: setup::project(matches.get_one("project")),
@@ -143,6 +144,7 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
         OpName::Restart | OpName::Stop | OpName::Start => tables::changed(&understood(&body)?),
         OpName::Reload => tables::reload(&understood(&body)?),
         OpName::Tools => tables::tools(printer, &understood(&body)?),
+        OpName::Search => search::table(printer, &understood(&body)?),
         OpName::Resources => tables::resources(printer, &understood(&body)?),
         OpName::Prompts => tables::prompts(printer, &understood(&body)?),
         OpName::Tasks => tables::tasks(printer, &understood(&body)?),

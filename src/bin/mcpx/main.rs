@@ -18,6 +18,7 @@ mod output;
 mod person;
 mod questions;
 mod reach;
+mod search;
 mod serve;
 mod setup;
 mod stream;

@@ -29,6 +29,8 @@ fn every_setting_is_read_with_its_type() {
     assert!(settings.exec.timeout > settings.call.total);
     assert!(settings.tasks.ttl > settings.exec.timeout);
     assert!(settings.tasks.ttl > settings.call.total);
+    assert!(settings.exec.timeout > settings.call.total);
+    assert!(settings.tasks.ttl > settings.exec.timeout);
     assert!(settings.tasks.max_ttl > settings.tasks.ttl);
     assert!(settings.artifacts.max_size >= settings.link.max_frame);
     assert!(settings.artifacts.keep >= settings.tasks.max_ttl);
