@@ -178,6 +178,12 @@ pub struct CallSettings {
     pub repeat_memory: usize,
     /// `call.handle_after`: a call that outlasts it is handed back as a handle; zero never.
     pub handle_after: Duration,
+    /// `call.result_limit` in bytes: a longer result is stored; 0 never.
+    pub result_limit: usize,
+    /// `call.result_head` in bytes: what is given of such a result.
+    pub result_head: usize,
+    /// `call.media_limit` in bytes: a picture or a sound that stays in such a result.
+    pub media_limit: usize,
 }
 
 /// Openings and lists.
@@ -559,6 +565,9 @@ impl Values<'_> {
             log_queue: self.count("call.log_queue"),
             repeat_memory: self.count("call.repeat_memory"),
             handle_after: self.time("call.handle_after"),
+            result_limit: self.count("call.result_limit"),
+            result_head: self.count("call.result_head"),
+            media_limit: self.count("call.media_limit"),
         }
     }
 

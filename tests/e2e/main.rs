@@ -9,6 +9,7 @@ mod setup;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod artifacts;
 mod attribution;
 mod commands;
 mod configuration;

@@ -24,6 +24,7 @@ mod http_resume;
 mod http_sessions;
 mod http_status;
 mod ids;
+mod large_results;
 mod lifecycle;
 mod list_changed;
 mod listen;

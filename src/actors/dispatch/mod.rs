@@ -5,6 +5,7 @@
 
 mod alone;
 mod arguments;
+mod artifacts;
 mod as_task;
 mod call_tool;
 mod completion;
@@ -18,6 +19,7 @@ mod nearest;
 mod offers;
 mod op_tools;
 mod outcome;
+mod outside;
 mod prompts;
 mod read_tool;
 mod repeats;

@@ -119,7 +119,8 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
             "mcpx_read" => Box::pin(read_tool::answer(context, request)).await,
             "mcpx_resources" => {
                 let arguments = member("arguments");
-                let answer = resources_tool::answer(context, &request.caller, arguments.as_ref());
+                let (caller, session) = (&request.caller, request.tasks.session.as_deref());
+                let answer = resources_tool::answer(context, caller, session, arguments.as_ref());
                 Ok(Box::pin(answer).await)
             }
             "mcpx_task" => {
