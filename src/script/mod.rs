@@ -2,7 +2,6 @@
 //!
 //! - [`names`]: how servers and tools are called in a script.
 //! - [`types`]: TypeScript from JSON schemas. [`search`]: which tools fit some words. Both are pure.
-//! - [`types`]: TypeScript from JSON schemas. `search`: which tools fit some words. Both are pure.
 //! - [`saved`]: what a saved script says of itself, and arguments checked against it. Pure.
 //! - [`wire`]: what the daemon and a sandbox say to each other.
 //! - `sandbox`: the program `mcpx __sandbox`, which runs one script in a process of its own.
@@ -10,7 +9,7 @@
 //! Nothing here knows the daemon's state, its actors or the network.
 
 pub mod names;
-pub mod search;
 pub mod saved;
+pub mod search;
 pub mod types;
 pub mod wire;
