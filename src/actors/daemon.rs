@@ -20,6 +20,7 @@ use super::control::Identity;
 use super::control::http::ControlHttp;
 use super::era_cache::EraCacheHandle;
 use super::events::{Event, EventsHandle};
+use super::exec::ExecHandle;
 use super::hosts::HostsHandle;
 use super::hosts::door::{self, DoorArgs, DoorHandle};
 use super::instance::Shop;
@@ -165,8 +166,9 @@ pub(super) fn build(
     let eras = EraCacheHandle::new(state.join("upstream-eras.json"), events.clone());
     let catalog = CatalogHandle::new(Arc::clone(store), events.clone());
     let info = own_info();
+    let connect = Arc::new(Children { ledger: Some(ledger) });
     let shop = Shop {
-        connect: Arc::new(Children { ledger: Some(ledger) }),
+        connect: Arc::clone(&connect) as _,
         around: Arc::clone(&around),
         info: info.clone(),
         events: events.clone(),
@@ -206,6 +208,7 @@ pub(super) fn build(
         settings.watch(),
     );
     let parked = ParkedHandle::new(settings.watch(), &state.join("keys"), &events);
+    let exec = ExecHandle::new(settings.watch(), events.clone(), connect, args.program.clone());
     let parts = Parts {
         settings,
         events,
@@ -217,6 +220,7 @@ pub(super) fn build(
         listens,
         tasks,
         artifacts,
+        exec,
         hosts,
         door,
         identity,

@@ -4,6 +4,7 @@
 //! Root
 //! ├─ EraCache, Catalog, SettingsKeeper, Broker, Parked, Artifacts   permanent; a crash restarts that one
 //! ├─ Tasks ── Task per call that nobody waits for (temporary)
+//! ├─ Exec ── Worker per sandbox process, each for one script (temporary)
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)
 //! ├─ Listens ── Listen per stream of a host   temporary, never restarted
 //! └─ Hosts ── Host per connection             temporary, never restarted
@@ -61,5 +62,7 @@ pub mod listen;
 pub mod tasks;
 
 mod task;
+
+pub mod exec;
 
 pub mod control;

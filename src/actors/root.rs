@@ -19,6 +19,7 @@ use super::control::Identity;
 use super::dispatch::{Context, Resumer};
 use super::era_cache::EraCacheHandle;
 use super::events::{Event, EventsHandle};
+use super::exec::ExecHandle;
 use super::hosts::HostsHandle;
 use super::hosts::door::DoorHandle;
 use super::listens::ListensHandle;
@@ -118,6 +119,8 @@ pub struct Parts {
     pub tasks: TasksHandle,
     /// Results and files that are kept outside of answers.
     pub artifacts: ArtifactsHandle,
+    /// Sandboxes for scripts.
+    pub exec: ExecHandle,
     /// The host connections.
     pub hosts: HostsHandle,
     /// Where hosts come in over HTTP.
@@ -142,6 +145,7 @@ impl Parts {
             listens: self.listens.clone(),
             tasks: self.tasks.clone(),
             artifacts: self.artifacts.clone(),
+            exec: self.exec.clone(),
             hosts: self.hosts.clone(),
             door: self.door.clone(),
             root: self.root.clone(),
@@ -165,6 +169,11 @@ impl Parts {
             if self.hosts.drain(settings.host.drain).await == Err(AskError::Late) {
                 let text = "hosts had calls in flight when host.drain passed; they are told that \
                             the outcome is unknown";
+                self.events.emit(Event::new("daemon.stop_timeout", text));
+            }
+            let left = self.exec.stop(sandboxes(&settings)).await;
+            if left > 0 {
+                let text = format!("{left} sandboxes outlived plumbing.term_grace");
                 self.events.emit(Event::new("daemon.stop_timeout", text));
             }
             self.upstreams.close();
@@ -197,12 +206,18 @@ fn ladder(settings: &crate::settings::Settings) -> Duration {
     settings.process.drain + settings.process.term + settings.process.term
 }
 
+/// The two steps that end a sandbox, and a moment for reaping.
+fn sandboxes(settings: &crate::settings::Settings) -> Duration {
+    settings.process.term + settings.process.term
+}
+
 /// Its children, in the order of their start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Child {
     EraCache,
     Catalog,
     Upstreams,
+    Exec,
     Tasks,
     Artifacts,
     Settings,
@@ -213,11 +228,12 @@ enum Child {
 }
 
 impl Child {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::EraCache,
         Self::Catalog,
         Self::Upstreams,
         Self::Artifacts,
+        Self::Exec,
         Self::Tasks,
         Self::Settings,
         Self::Broker,
@@ -305,6 +321,7 @@ impl RootState {
             Child::EraCache => parts.eras.start(me).await?,
             Child::Catalog => parts.catalog.start(me).await?,
             Child::Upstreams => parts.upstreams.start(me).await?,
+            Child::Exec => parts.exec.start(me).await?,
             Child::Tasks => parts.tasks.start(me, Arc::new(Resumer(parts.context()))).await?,
             Child::Artifacts => parts.artifacts.start(me).await?,
             Child::Settings => parts.settings.start(me).await?,

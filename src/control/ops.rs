@@ -1,5 +1,6 @@
 //! The table of ops. A row is written once; command, route, description and MCP tool follow (D-10).
 
+mod exec;
 mod offers;
 mod questions;
 mod tasks;
@@ -21,6 +22,8 @@ pub enum OpName {
     Tools,
     /// The tools that fit some words.
     Search,
+    /// Tools as TypeScript.
+    Types,
     /// The resources of the catalog.
     Resources,
     /// One resource is read.
@@ -33,6 +36,8 @@ pub enum OpName {
     Call,
     /// The same, for callers who want the error flag beside the result.
     Ask,
+    /// A script is run.
+    Exec,
     /// The questions that wait for a person.
     ElicitList,
     /// One of them.
@@ -117,6 +122,10 @@ pub enum ParamKind {
     Count,
     /// A JSON object.
     Object,
+    /// Any JSON.
+    Any,
+    /// A list of texts.
+    Texts,
 }
 
 /// One parameter.
@@ -325,6 +334,7 @@ pub const OPS: &[Op] = &[
         answer: "ToolsAnswer",
     },
     offers::SEARCH,
+    offers::TYPES,
     Op {
         name: OpName::Resources,
         id: "resources",
@@ -421,6 +431,7 @@ pub const OPS: &[Op] = &[
         needs: Needs::Start,
         answer: "AskAnswer",
     },
+    exec::EXEC,
     tasks::LIST,
     tasks::GET,
     tasks::CANCEL,

@@ -5,7 +5,8 @@ use serde_json::{Map, Value as Json, json};
 use super::ops::{Op, OpName, Param, ParamKind, Place};
 use super::route::{self, HttpParts};
 use super::types::{
-    AnswerRequest, ApiError, CallRequest, FailureCode, PromptRequest, SearchRequest, WhoAnswers,
+    AnswerRequest, ApiError, CallRequest, ExecRequest, FailureCode, PromptRequest, SearchRequest,
+    TypesRequest, WhoAnswers,
 };
 use crate::protocol::jsonrpc::{Object, RawJson};
 
@@ -43,6 +44,8 @@ pub enum OpCall {
     },
     /// See [`OpName::Search`].
     Search(SearchRequest),
+    /// See [`OpName::Types`].
+    Types(TypesRequest),
     /// See [`OpName::Resources`].
     Resources {
         /// Only this one.
@@ -70,6 +73,8 @@ pub enum OpCall {
     Call(CallRequest),
     /// See [`OpName::Ask`].
     Ask(CallRequest),
+    /// See [`OpName::Exec`].
+    Exec(ExecRequest),
     /// See [`OpName::ElicitList`].
     Questions {
         /// As a stream that goes on.
@@ -164,12 +169,14 @@ impl OpCall {
             Self::Reload => OpName::Reload,
             Self::Tools { .. } => OpName::Tools,
             Self::Search(_) => OpName::Search,
+            Self::Types(_) => OpName::Types,
             Self::Resources { .. } => OpName::Resources,
             Self::Read { .. } => OpName::Read,
             Self::Prompts { .. } => OpName::Prompts,
             Self::Prompt(_) => OpName::Prompt,
             Self::Call(_) => OpName::Call,
             Self::Ask(_) => OpName::Ask,
+            Self::Exec(_) => OpName::Exec,
             Self::Questions { .. } => OpName::ElicitList,
             Self::Question { .. } => OpName::ElicitShow,
             Self::Answer(_) => OpName::ElicitAnswer,
@@ -199,6 +206,7 @@ impl OpCall {
                 *follow
             }
             Self::Call(call) | Self::Ask(call) => call.progress || call.questions.is_some(),
+            Self::Exec(exec) => exec.progress || exec.questions.is_some(),
             _ => false,
         }
     }
@@ -259,6 +267,12 @@ impl OpCall {
                 limit: values.read("limit"),
                 project: values.text("project"),
             }),
+            OpName::Types => Self::Types(TypesRequest {
+                namespace: values.text("namespace"),
+                tools: values.read("tools").unwrap_or_default(),
+                all: values.read("all").unwrap_or(false),
+                project: values.text("project"),
+            }),
             OpName::Resources => Self::Resources {
                 namespace: values.text("namespace"),
                 project: values.text("project"),
@@ -278,6 +292,14 @@ impl OpCall {
             }),
             OpName::Call => Self::Call(values.call()?),
             OpName::Ask => Self::Ask(values.call()?),
+            OpName::Exec => Self::Exec(ExecRequest {
+                code: values.needed("code"),
+                input: values.raw("input").cloned(),
+                timeout: values.read("timeout"),
+                project: values.text("project"),
+                progress: values.read("progress").unwrap_or(false),
+                questions: values.questions()?,
+            }),
             OpName::ElicitList => {
                 Self::Questions { follow: values.read("follow").unwrap_or(false) }
             }
@@ -344,6 +366,12 @@ impl OpCall {
                 put("limit", wanted.limit.as_ref().map(RawJson::write));
                 put("project", text(&wanted.project));
             }
+            Self::Types(wanted) => {
+                put("namespace", text(&wanted.namespace));
+                put("tools", (!wanted.tools.is_empty()).then(|| RawJson::write(&wanted.tools)));
+                put("all", wanted.all.then(|| RawJson::write(&true)));
+                put("project", text(&wanted.project));
+            }
             Self::Prompt(wanted) => {
                 put("namespace", Some(RawJson::write(&wanted.namespace)));
                 put("prompt", Some(RawJson::write(&wanted.prompt)));
@@ -357,6 +385,14 @@ impl OpCall {
                 put("project", text(&call.project));
                 put("progress", call.progress.then(|| RawJson::write(&true)));
                 put("questions", call.questions.map(|who| RawJson::write(who.as_str())));
+            }
+            Self::Exec(exec) => {
+                put("code", Some(RawJson::write(&exec.code)));
+                put("input", exec.input.clone());
+                put("timeout", exec.timeout.as_ref().map(RawJson::write));
+                put("project", text(&exec.project));
+                put("progress", exec.progress.then(|| RawJson::write(&true)));
+                put("questions", exec.questions.map(|who| RawJson::write(who.as_str())));
             }
             Self::Question { id } | Self::Decline { id } | Self::Cancel { id } => {
                 put("id", Some(RawJson::write(id)));
@@ -414,20 +450,21 @@ impl Values<'_> {
     }
 
     fn call(&self) -> Result<CallRequest, ApiError> {
-        let questions = match self.text("questions") {
-            None => None,
-            Some(word) => Some(WhoAnswers::of_word(&word).ok_or_else(|| {
-                bad(format!("`questions` is `here` or `elsewhere`, not {word:?}"))
-            })?),
-        };
         Ok(CallRequest {
             namespace: self.needed("namespace"),
             tool: self.needed("tool"),
             arguments: self.raw("arguments").cloned(),
             project: self.text("project"),
             progress: self.read("progress").unwrap_or(false),
-            questions,
+            questions: self.questions()?,
         })
+    }
+
+    fn questions(&self) -> Result<Option<WhoAnswers>, ApiError> {
+        let Some(word) = self.text("questions") else { return Ok(None) };
+        let who = WhoAnswers::of_word(&word);
+        let wrong = || bad(format!("`questions` is `here` or `elsewhere`, not {word:?}"));
+        who.ok_or_else(wrong).map(Some)
     }
 }
 
@@ -470,7 +507,9 @@ fn take_text(
                 .map_err(|_| bad(format!("`{name}` is a whole number, not {text:?}")))?;
             RawJson::write(&count)
         }
-        ParamKind::Object => return Err(bad(format!("`{name}` belongs into the body"))),
+        ParamKind::Object | ParamKind::Any | ParamKind::Texts => {
+            return Err(bad(format!("`{name}` belongs into the body")));
+        }
     };
     put(param, value, given)
 }
@@ -489,6 +528,8 @@ fn take_members(
             ParamKind::Switch => value.read::<bool>().is_ok(),
             ParamKind::Count => value.read::<u64>().is_ok(),
             ParamKind::Object => value.is_object(),
+            ParamKind::Any => true,
+            ParamKind::Texts => value.read::<Vec<String>>().is_ok(),
         };
         if value.is_null() && !param.required {
             continue;
@@ -515,6 +556,8 @@ const fn kind_phrase(kind: ParamKind) -> &'static str {
         ParamKind::Switch => "true or false",
         ParamKind::Count => "a whole number from 0",
         ParamKind::Object => "an object",
+        ParamKind::Any => "JSON",
+        ParamKind::Texts => "a list of texts",
     }
 }
 
@@ -525,6 +568,8 @@ pub fn param_schema(param: &Param) -> Json {
         ParamKind::Switch => json!({"type": "boolean"}),
         ParamKind::Count => json!({"type": "integer", "minimum": 0}),
         ParamKind::Object => json!({"type": "object"}),
+        ParamKind::Any => json!({}),
+        ParamKind::Texts => json!({"type": "array", "items": {"type": "string"}}),
     };
     if let Some(members) = schema.as_object_mut() {
         members.insert("description".to_owned(), param.doc.into());
@@ -592,6 +637,12 @@ mod tests {
                 limit: Some(3),
                 project: server(),
             }),
+            OpCall::Types(TypesRequest {
+                namespace: server(),
+                tools: vec!["a,b".to_owned(), "ü".to_owned()],
+                all: true,
+                project: server(),
+            }),
             OpCall::Resources { namespace: server(), project: server() },
             OpCall::Read { uri: "mcpx://n/a:b?c#d".to_owned(), project: server() },
             OpCall::Prompts { namespace: server(), project: server() },
@@ -603,6 +654,14 @@ mod tests {
             }),
             OpCall::Call(call.clone()),
             OpCall::Ask(call),
+            OpCall::Exec(ExecRequest {
+                code: "return input".to_owned(),
+                input: Some(RawJson::parse("[12345678901234567890]".into()).unwrap()),
+                timeout: Some(3),
+                project: server(),
+                progress: true,
+                questions: Some(WhoAnswers::Here),
+            }),
             OpCall::Questions { follow: true },
             OpCall::Question { id: "a/b".to_owned() },
             OpCall::Answer(answer),

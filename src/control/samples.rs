@@ -18,6 +18,7 @@ pub(super) fn answers() -> Vec<(&'static str, Json)> {
         ("ReloadAnswer", to_json(&reload())),
         ("ToolsAnswer", to_json(&tools())),
         ("SearchAnswer", to_json(&search())),
+        ("TypesAnswer", to_json(&types())),
         ("ResourcesAnswer", to_json(&resources())),
         ("PromptsAnswer", to_json(&prompts())),
         ("AskAnswer", to_json(&ask())),
@@ -147,6 +148,10 @@ fn search() -> t::SearchAnswer {
         unlisted: vec![text("docs")],
         near: Vec::new(),
     }
+}
+
+fn types() -> t::TypesAnswer {
+    t::TypesAnswer { declarations: text("interface Tools {}\n"), unlisted: vec![text("docs")] }
 }
 
 fn resources() -> t::ResourcesAnswer {

@@ -1,5 +1,6 @@
 //! Requests and answers of the control API, as both sides of the socket read and write them.
 
+mod exec;
 mod offers;
 mod questions;
 mod tasks;
@@ -11,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::era_record::{EraRecord, EraSource};
 use crate::protocol::jsonrpc::RawJson;
 
+pub use exec::{ConsoleLine, ExecRequest};
 pub use offers::{
     FoundTool, NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer, ResourcesAnswer,
-    SearchAnswer, SearchRequest,
+    SearchAnswer, SearchRequest, TypesAnswer, TypesRequest,
 };
 pub use questions::{
     AnswerRequest, QuestionAnswered, QuestionClosed, QuestionKind, QuestionState, QuestionView,
@@ -320,6 +322,8 @@ pub struct AskAnswer {
 pub mod stream {
     /// Progress of a call; data: the `params` of a progress notification.
     pub const PROGRESS: &str = "progress";
+    /// What a script told `console`; data: a [`super::ConsoleLine`].
+    pub const CONSOLE: &str = "console";
     /// The end of a call; data: what `/v1/call` answers without a stream.
     pub const RESULT: &str = "result";
     /// The end of anything that failed; data: an [`super::ApiError`].

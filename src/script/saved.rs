@@ -86,7 +86,8 @@ fn push_line(text: &mut String, line: &str) {
 /// The lines of a `/** … */` before the first statement, with their numbers, without the stars before
 /// them.
 fn comment(source: &str) -> Vec<(usize, &str)> {
-    let is_passed = |line: &str| line.is_empty() || line.starts_with("//") || line.starts_with("#!");
+    let is_passed =
+        |line: &str| line.is_empty() || line.starts_with("//") || line.starts_with("#!");
     let mut rest = source;
     while let Some((line, after)) = rest.split_once('\n')
         && is_passed(line.trim())
@@ -191,8 +192,7 @@ fn is_name(name: &str) -> bool {
 fn value_of(kind: &Kind, text: &str) -> RawJson {
     let quoted = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
     let json = quoted.is_none().then(|| RawJson::parse(text.to_owned().into()).ok()).flatten();
-    json.filter(|value| kind.takes(value))
-        .unwrap_or_else(|| RawJson::write(quoted.unwrap_or(text)))
+    json.filter(|value| kind.takes(value)).unwrap_or_else(|| RawJson::write(quoted.unwrap_or(text)))
 }
 
 impl About {
@@ -219,7 +219,9 @@ impl About {
                 }
                 (Some(_), _) => mistakes.push(format!("`{}` is to be {}", param.name, param.kind)),
                 (None, Some(default)) => input.set(param.name.clone(), default.clone()),
-                (None, None) if param.required => mistakes.push(format!("`{}` is missing", param.name)),
+                (None, None) if param.required => {
+                    mistakes.push(format!("`{}` is missing", param.name))
+                }
                 (None, None) => {}
             }
         }
@@ -258,8 +260,12 @@ impl About {
             }
             properties.set(param.name.clone(), property.write());
         }
-        let required: Vec<&str> =
-            self.params.iter().filter(|param| param.required).map(|param| param.name.as_str()).collect();
+        let required: Vec<&str> = self
+            .params
+            .iter()
+            .filter(|param| param.required)
+            .map(|param| param.name.as_str())
+            .collect();
         let mut schema = Object::new();
         schema.set("type", RawJson::write("object"));
         schema.set("properties", properties.write());

@@ -118,6 +118,26 @@ const CALLS: &[Def] = &[
     live("search.max_results", count(1, 1000), "Most tools that a search may be asked for."),
     live("search.signature", size(64, MIB), "Longest signature of a tool that a search gives."),
     live("search.words", count(1, 1000), "Words of a query that count; the rest is left out."),
+    live(
+        "types.depth",
+        count(1, 64),
+        "Levels of a tool's schema that become TypeScript; what is deeper becomes `unknown`.",
+    ),
+    live(
+        "types.nodes",
+        count(16, 1_000_000),
+        "Schemas and values of one tool's schema that become TypeScript; the rest becomes `unknown`.",
+    ),
+    live(
+        "types.size",
+        size(KIB, GIB),
+        "How much TypeScript mcpx_types gives at once; it names the tools that are left out.",
+    ),
+    live(
+        "types.description",
+        size(0, MIB),
+        "How much of one description stands in a comment of the TypeScript.",
+    ),
     // Calls.
     live(
         "call.idle_timeout",

@@ -6,6 +6,7 @@ mod exec;
 mod listen;
 mod search;
 mod tasks;
+mod types;
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -21,6 +22,7 @@ pub use self::exec::ExecSettings;
 pub use self::listen::ListenSettings;
 pub use self::search::SearchSettings;
 pub use self::tasks::TaskSettings;
+pub use self::types::TypesSettings;
 use super::layers::Resolved;
 use super::servers::{ExposeMode, ServerDef, preference_of_word};
 use super::value::{Secret, Value};
@@ -67,6 +69,8 @@ pub struct Settings {
     pub expose: ExposeSettings,
     /// Searches.
     pub search: SearchSettings,
+    /// TypeScript of schemas.
+    pub types: TypesSettings,
     /// Events, logs and the daemon itself.
     pub daemon: DaemonSettings,
     /// The command line.
@@ -404,6 +408,7 @@ impl Settings {
             shim: v.shim(),
             expose: v.expose(),
             search: v.search(),
+            types: v.types(),
             daemon: v.daemon(),
             cli: CliSettings {
                 spinner_delay: v.time("cli.spinner_delay"),

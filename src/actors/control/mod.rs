@@ -6,6 +6,7 @@
 mod calls;
 mod config;
 mod doctor;
+mod exec;
 pub mod http;
 mod offers;
 mod questions;
@@ -61,6 +62,7 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
             calls::tools(context, namespace.as_deref(), project.as_deref()).await
         }
         OpCall::Search(wanted) => offers::search(context, wanted).await,
+        OpCall::Types(wanted) => calls::types(context, wanted).await,
         OpCall::Resources { namespace, project } => {
             offers::resources(context, namespace.as_deref(), project.as_deref()).await
         }
@@ -70,6 +72,7 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         }
         OpCall::Prompt(wanted) => offers::prompt(context, wanted).await,
         OpCall::Call(wanted) => calls::call(context, wanted, None).await,
+        OpCall::Exec(wanted) => exec::exec(context, wanted, None, None).await,
         OpCall::Ask(wanted) => calls::ask(context, wanted, None).await,
         OpCall::Questions { .. } => Ok(questions::list(context)),
         OpCall::Question { id } => questions::show(context, &id),

@@ -33,6 +33,7 @@ mod subscriptions;
 mod task_tool;
 mod tasks;
 mod tools;
+mod types;
 
 use std::sync::Arc;
 
@@ -64,6 +65,7 @@ pub(crate) use rounds::{Conversation, Subject, call as call_upstream};
 pub(crate) use search::{find as search, value as search_value};
 pub(crate) use subscriptions::subscribe;
 pub(crate) use tools::{own_names, shows_core, visible_views};
+pub(crate) use types::declare as declare_types;
 
 /// The handles that a request may use. One for the whole daemon.
 #[derive(Debug, Clone)]
@@ -88,6 +90,8 @@ pub struct Context {
     pub tasks: super::tasks::TasksHandle,
     /// Results and files that are kept outside of answers.
     pub artifacts: super::artifacts::ArtifactsHandle,
+    /// Sandboxes for scripts.
+    pub exec: super::exec::ExecHandle,
     /// The host connections.
     pub hosts: super::hosts::HostsHandle,
     /// Where hosts come in over HTTP.

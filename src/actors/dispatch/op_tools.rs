@@ -17,10 +17,10 @@ const PREFIX: &str = "mcpx_";
 /// Ops that are tools: not those that a core tool does better, not the daemon's own end, not the one that
 /// shows a secret, and not the one that answers in a person's name: a model would confirm itself.
 fn is_tool(op: &Op) -> bool {
-    use OpName::{Ask, Call, ElicitAnswer, Http, Read, Resources, Search, Shutdown, Status};
+    use OpName::{Ask, Call, ElicitAnswer, Http, Read, Resources, Search, Shutdown, Status, Types};
     !matches!(
         op.name,
-        Call | Ask | Status | Search | Resources | Read | Shutdown | Http | ElicitAnswer
+        Call | Ask | Status | Search | Types | Resources | Read | Shutdown | Http | ElicitAnswer
     )
 }
 

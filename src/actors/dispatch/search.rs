@@ -72,19 +72,21 @@ pub(crate) async fn find(
             let listed = context.upstreams.list_soon(caller, key, kind).await;
             listed.map_err(|refused| refused.text)?;
         }
-    } else if unlisted(&context.catalog.snapshot(), None).next().is_some() {
+    } else {
+        // Asks nobody whose list is known.
         context.upstreams.list_missing(caller, ListKind::Tools, |_| true).await;
     }
     Ok(look(context, &context.catalog.snapshot(), looked))
 }
 
-/// Namespaces of servers that were never listed.
+/// Namespaces of servers of whose tools nothing is known.
 fn unlisted<'a>(
     snapshot: &'a Snapshot,
     namespace: Option<&'a str>,
 ) -> impl Iterator<Item = &'a str> {
-    let never = snapshot.servers.iter().filter(|server| server.listing == Listing::Never);
-    let names = never.map(|server| server.def.namespace.as_str());
+    let servers = snapshot.servers.iter();
+    let unknown = servers.filter(|it| it.listing != Listing::Whole && it.tools.is_empty());
+    let names = unknown.map(|server| server.def.namespace.as_str());
     names.filter(move |name| namespace.is_none_or(|wanted| wanted == *name))
 }
 
@@ -165,7 +167,7 @@ fn text(looked: &SearchRequest, found: &SearchAnswer) -> String {
     if !found.unlisted.is_empty() {
         let _ = writeln!(
             text,
-            "Not searched, never listed yet: {}. mcpx_status tells why.",
+            "Not searched, since their tools could not be listed yet: {}. mcpx_status tells why.",
             found.unlisted.join(", ")
         );
     }

@@ -182,6 +182,9 @@ fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
                  the one value that it asks for",
             )
         }
+        (_, ParamKind::Texts) => {
+            arg.value_name("TOOL").action(ArgAction::Append).num_args(0..).requires("namespace")
+        }
         ("query", _) => arg
             .value_name("WORDS")
             .action(ArgAction::Append)
@@ -199,6 +202,17 @@ fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
             .value_name("DIR")
             .value_parser(value_parser!(PathBuf))
             .help("The project folder, in place of the one around the working directory"),
+        ("code", _) => arg.value_name("FILE").help(
+            "The file that the script is in, TypeScript or JavaScript; `-`, or none, for stdin",
+        ),
+        ("input", _) => {
+            arg.long("input").value_name("JSON").help("The value of `input` in the script, as JSON")
+        }
+        ("timeout", _) => arg
+            .long("timeout")
+            .value_name("SECONDS")
+            .value_parser(value_parser!(u64))
+            .help("How long it may run; at most exec.timeout"),
         ("arguments", _) => {
             arg.value_name("JSON | KEY=VALUE").action(ArgAction::Append).num_args(0..).help(
                 "Its arguments: one JSON object, `-` for one on stdin, or KEY=VALUE each \

@@ -14,7 +14,7 @@ use crate::reach::{Reach, failed, understood};
 use crate::setup::{self, Setup};
 use crate::stream::Events;
 use crate::waiting::Waiting;
-use crate::{cli, doctor, elicit, offers, questions, search, tables};
+use crate::{cli, doctor, elicit, exec, offers, questions, search, tables};
 
 /// Runs a command of the tree, by its name.
 pub(crate) fn run(setup: &Setup, json: bool, name: &str, matches: &ArgMatches) -> Outcome {
@@ -32,6 +32,7 @@ pub(crate) fn run(setup: &Setup, json: bool, name: &str, matches: &ArgMatches) -
     runtime()?.block_on(async {
         match words.as_slice() {
             ["call"] => call::run(&reach, matches).await,
+            ["exec"] => exec::run(&reach, matches).await,
             ["read"] => offers::read(&reach, matches).await,
             ["prompt"] => offers::prompt(&reach, matches).await,
             ["config", "show"] => config_show(&reach).await,
@@ -79,6 +80,12 @@ fn op_call(op: OpName, matches: &ArgMatches, reach: &Reach<'_>) -> Result<OpCall
             project: setup::project(matches.get_one("project")),
         },
         OpName::Search => search::call(matches),
+        OpName::Types => OpCall::Types(t::TypesRequest {
+            namespace: optional(matches, "namespace"),
+            tools: matches.get_many("tools").into_iter().flatten().cloned().collect(),
+            all: matches.get_flag("all"),
+            project: setup::project(matches.get_one("project")),
+        }),
         OpName::Resources => OpCall::Resources {
             namespace: optional(matches, "namespace"),
             project: setup::project(matches.get_one("project")),
@@ -110,7 +117,12 @@ fn op_call(op: OpName, matches: &ArgMatches, reach: &Reach<'_>) -> Result<OpCall
         OpName::Doctor => OpCall::Doctor { server: optional(matches, "server") },
         OpName::Shutdown => OpCall::Shutdown,
         // Their commands have code of their own.
-        OpName::Call | OpName::Ask | OpName::Read | OpName::Prompt | OpName::ElicitAnswer => {
+        OpName::Call
+        | OpName::Ask
+        | OpName::Exec
+        | OpName::Read
+        | OpName::Prompt
+        | OpName::ElicitAnswer => {
             return Err(Ended::Usage(format!("`{}` is no command of this kind", op.row().id)));
         }
     })
@@ -145,6 +157,7 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
         OpName::Reload => tables::reload(&understood(&body)?),
         OpName::Tools => tables::tools(printer, &understood(&body)?),
         OpName::Search => search::table(printer, &understood(&body)?),
+        OpName::Types => tables::types(&understood(&body)?),
         OpName::Resources => tables::resources(printer, &understood(&body)?),
         OpName::Prompts => tables::prompts(printer, &understood(&body)?),
         OpName::Tasks => tables::tasks(printer, &understood(&body)?),
@@ -167,6 +180,7 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
         OpName::Shutdown
         | OpName::Call
         | OpName::Ask
+        | OpName::Exec
         | OpName::Read
         | OpName::Prompt
         | OpName::Config

@@ -12,12 +12,14 @@ mod demo;
 mod doctor;
 mod elicit;
 mod ended;
+mod exec;
 mod log;
 mod offers;
 mod output;
 mod person;
 mod questions;
 mod reach;
+mod sandbox;
 mod search;
 mod serve;
 mod setup;
@@ -28,6 +30,9 @@ mod waiting;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(ended) = sandbox::asked_for(std::env::args_os().skip(1)) {
+        return output::end(ended);
+    }
     if let Some(ended) = serve::handed_over(std::env::args_os().skip(1)) {
         return output::end(ended);
     }

@@ -39,7 +39,7 @@ pub(crate) fn table(printer: Printer, answer: &t::SearchAnswer) -> String {
     }
     if !answer.unlisted.is_empty() {
         let names = answer.unlisted.join(", ");
-        parts.push(format!("not searched, never listed yet: {names}; `mcpx status` says why"));
+        parts.push(format!("not searched, not listed yet: {names}; `mcpx status` says why"));
     }
     parts.join("\n")
 }
@@ -65,7 +65,7 @@ mod tests {
         let text = table(printer, &answer);
         assert!(text.contains("hub.get-issue  One issue.\n"), "{text}");
         assert!(text.contains("get-issue(args: { number: number })"), "{text}");
-        assert!(text.ends_with("never listed yet: docs; `mcpx status` says why"), "{text}");
+        assert!(text.ends_with("not listed yet: docs; `mcpx status` says why"), "{text}");
         answer.near = answer.tools.drain(..).map(|tool| tool.tool).collect();
         assert!(table(printer, &answer).starts_with("no tool fits; did you mean get-issue? "));
     }

@@ -22,7 +22,7 @@ pub struct SearchRequest {
 pub struct SearchAnswer {
     /// The tools that fit, the best first.
     pub tools: Vec<FoundTool>,
-    /// Namespaces of servers that were never listed, and so not searched.
+    /// Namespaces of servers of whose tools nothing is known, and so not searched.
     pub unlisted: Vec<String>,
     /// Where none fits: `namespace.tool` of those whose name is near.
     pub near: Vec<String>,
@@ -41,6 +41,28 @@ pub struct FoundTool {
     pub signature: String,
     /// The first sentence of its description.
     pub description: String,
+}
+
+/// `POST /v1/types`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TypesRequest {
+    /// Of this namespace.
+    pub namespace: Option<String>,
+    /// Only of these of its tools; of all where there are none.
+    pub tools: Vec<String>,
+    /// Of all namespaces, with everything else that scripts find.
+    pub all: bool,
+    /// The project folder for which servers are started.
+    pub project: Option<String>,
+}
+
+/// The answer to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypesAnswer {
+    /// TypeScript.
+    pub declarations: String,
+    /// Namespaces of servers that were never listed, and so have no tools in it.
+    pub unlisted: Vec<String>,
 }
 
 /// `GET /v1/resources`.

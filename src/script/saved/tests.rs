@@ -35,21 +35,27 @@ fn a_comment_is_read() {
          labels?: string[], filter?: object, anything: any)"
     );
     let docs: Vec<_> = about.params.iter().map(|param| param.doc.as_str()).collect();
-    let expected = ["as in \"owner/name\"", "how many, counted from today", "", "all of them", "", ""];
+    let expected =
+        ["as in \"owner/name\"", "how many, counted from today", "", "all of them", "", ""];
     assert_eq!(docs, expected);
     let schema: Value = about.schema().read().unwrap();
     assert_eq!(schema["required"], json!(["repo", "anything"]));
     assert_eq!(schema["properties"]["days"]["default"], 30);
     assert_eq!(schema["properties"]["state"]["enum"], json!(["open", "closed"]));
-    assert_eq!(schema["properties"]["labels"], json!({ "type": "array", "items": { "type": "string" },
-        "description": "all of them" }));
+    assert_eq!(
+        schema["properties"]["labels"],
+        json!({ "type": "array", "items": { "type": "string" },
+        "description": "all of them" })
+    );
 }
 
 #[test]
 fn short_comments_and_none() {
     let one = about("#!/usr/bin/env mcpx\n\n/** Says hello. */\nreturn 1").unwrap();
     assert_eq!((one.description.as_str(), one.signature().as_str()), ("Says hello.", "(…)"));
-    for none in ["", "return 1", "/* no */ return 1", "let a = 1; /** @param {string} b */", "/** open"] {
+    for none in
+        ["", "return 1", "/* no */ return 1", "let a = 1; /** @param {string} b */", "/** open"]
+    {
         assert_eq!(about(none), Ok(About::default()), "{none}");
     }
     let same_line = about("/** @param {number} n - one */ return input.n").unwrap();
@@ -81,16 +87,21 @@ fn arguments_are_checked_and_completed() {
     let about = about(SCRIPT).unwrap();
     let input = |value: Value| about.input(Some(&raw(&value)));
     let whole = input(json!({ "repo": "a/b", "anything": null, "labels": ["x"] })).unwrap();
-    let expected = json!({ "repo": "a/b", "anything": null, "labels": ["x"], "days": 30, "state": "open" });
+    let expected =
+        json!({ "repo": "a/b", "anything": null, "labels": ["x"], "days": 30, "state": "open" });
     assert_eq!(whole.read::<Value>().unwrap(), expected);
-    let left_out = input(json!({ "repo": "a", "anything": 1, "days": null, "filter": null })).unwrap();
+    let left_out =
+        input(json!({ "repo": "a", "anything": 1, "days": null, "filter": null })).unwrap();
     assert_eq!(left_out.read::<Value>().unwrap()["days"], 30);
     assert!(left_out.member("filter").is_none());
     for (value, words) in [
         (json!({}), "`repo` is missing; `anything` is missing. It takes (repo: string"),
         (json!({ "repo": 7, "anything": 1 }), "`repo` is to be string"),
         (json!({ "repo": "a", "anything": 1, "days": 1.5 }), "`days` is to be integer"),
-        (json!({ "repo": "a", "anything": 1, "state": "x" }), "`state` is to be \"open\" | \"closed\""),
+        (
+            json!({ "repo": "a", "anything": 1, "state": "x" }),
+            "`state` is to be \"open\" | \"closed\"",
+        ),
         (json!({ "repo": "a", "anything": 1, "labels": [1] }), "`labels` is to be string[]"),
         (json!({ "repo": "a", "anything": 1, "rep": 1 }), "there is no parameter `rep`"),
         (json!([]), "one JSON object"),
