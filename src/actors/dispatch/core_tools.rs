@@ -1,6 +1,6 @@
 //! The core tools as hosts see them, in the order in which they are served (H-43, H-48, H-49).
 //!
-//! Only tools that work are listed. `mcpx_call` and `mcpx_exec` bear no annotations on purpose: whatever
+//! Only tools that work are listed. `mcpx_call`, `mcpx_exec` and `mcpx_scripts` bear no annotations on purpose: whatever
 //! hint they gave would be wrong for half of the tools behind them.
 
 use crate::protocol::jsonrpc::RawJson;
@@ -14,7 +14,7 @@ pub(crate) struct CoreTool {
 }
 
 /// All of them, in order.
-pub(crate) const CORE_TOOLS: [CoreTool; 9] = [
+pub(crate) const CORE_TOOLS: [CoreTool; 10] = [
     CoreTool {
         name: "mcpx_namespaces",
         definition: r#"{"name":"mcpx_namespaces","title":"List servers and their tools","description":"Without arguments: the MCP servers behind mcpx, one line each. With a namespace: that server's instructions and its tools with descriptions and input schemas, paged.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"A server's namespace, as listed"},"page":{"type":"integer","minimum":1,"description":"Page of its tools, from 1"}},"additionalProperties":false},"annotations":{"title":"List servers and their tools","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
@@ -42,6 +42,10 @@ pub(crate) const CORE_TOOLS: [CoreTool; 9] = [
     CoreTool {
         name: "mcpx_resources",
         definition: r#"{"name":"mcpx_resources","title":"List resources","description":"The resources and resource templates of all servers or of one, a line each, with the addresses that mcpx_read takes. Fill a template's {variables} in before reading.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"Only this server's"},"query":{"type":"string","description":"Only those with all these words in address, name or description"},"page":{"type":"integer","minimum":1,"description":"Page, from 1"}},"additionalProperties":false},"annotations":{"title":"List resources","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
+    },
+    CoreTool {
+        name: "mcpx_scripts",
+        definition: r#"{"name":"mcpx_scripts","title":"Saved scripts","description":"Scripts kept for reuse. list: names, parameters, what they do. show: the code. run: with arguments. save: `code` as for mcpx_exec, after a comment like /** What it does. @param {string} repo - which */, read as input.repo. remove.","inputSchema":{"type":"object","properties":{"action":{"type":"string","enum":["list","show","run","save","remove"]},"name":{"type":"string"},"arguments":{"type":"object"},"code":{"type":"string"}},"required":["action"],"additionalProperties":false},"execution":{"taskSupport":"optional"}}"#,
     },
     CoreTool {
         name: "mcpx_task",
