@@ -13,12 +13,14 @@ use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use super::artifacts::ArtifactsHandle;
 use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::control::Identity;
 use super::control::http::ControlHttp;
 use super::era_cache::EraCacheHandle;
 use super::events::{Event, EventsHandle};
+use super::exec::ExecHandle;
 use super::hosts::HostsHandle;
 use super::hosts::door::{self, DoorArgs, DoorHandle};
 use super::instance::Shop;
@@ -28,6 +30,7 @@ use super::instance::spec::Surroundings;
 use super::listens::ListensHandle;
 use super::parked::ParkedHandle;
 use super::root::{self, End, Parts, RootHandle};
+use super::scripts::ScriptsHandle;
 use super::settings::{SettingsArgs, SettingsHandle};
 use super::subs::Subs;
 use super::support::task::{self, TaskGuard};
@@ -164,8 +167,9 @@ pub(super) fn build(
     let eras = EraCacheHandle::new(state.join("upstream-eras.json"), events.clone());
     let catalog = CatalogHandle::new(Arc::clone(store), events.clone());
     let info = own_info();
+    let connect = Arc::new(Children { ledger: Some(ledger) });
     let shop = Shop {
-        connect: Arc::new(Children { ledger: Some(ledger) }),
+        connect: Arc::clone(&connect) as _,
         around: Arc::clone(&around),
         info: info.clone(),
         events: events.clone(),
@@ -198,7 +202,15 @@ pub(super) fn build(
     let (door, listens) = (DoorHandle::default(), ListensHandle::default());
     let broker = BrokerHandle::new(Arc::clone(store), events.clone(), settings.watch());
     upstreams.use_broker(broker.clone());
+    let artifacts = ArtifactsHandle::new(
+        state.join("artifacts"),
+        Arc::clone(store),
+        events.clone(),
+        settings.watch(),
+    );
+    let scripts = ScriptsHandle::new(state.join("scripts"), settings.watch());
     let parked = ParkedHandle::new(settings.watch(), &state.join("keys"), &events);
+    let exec = ExecHandle::new(settings.watch(), events.clone(), connect, args.program.clone());
     let parts = Parts {
         settings,
         events,
@@ -209,6 +221,9 @@ pub(super) fn build(
         parked,
         listens,
         tasks,
+        artifacts,
+        exec,
+        scripts,
         hosts,
         door,
         identity,

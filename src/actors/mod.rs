@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! Root
-//! ├─ EraCache, Catalog, SettingsKeeper, Broker, Parked permanent; a crash restarts that one
+//! ├─ EraCache, Catalog, SettingsKeeper, Broker, Parked, Artifacts   permanent; a crash restarts that one
 //! ├─ Tasks ── Task per call that nobody waits for (temporary)
+//! ├─ Exec ── Worker per sandbox process, each for one script (temporary)
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)
 //! ├─ Listens ── Listen per stream of a host   temporary, never restarted
 //! └─ Hosts ── Host per connection             temporary, never restarted
@@ -53,11 +54,17 @@ pub mod subs;
 
 pub mod broker;
 
+pub mod artifacts;
+
+pub mod scripts;
+
 pub mod listens;
 
 pub mod listen;
 pub mod tasks;
 
 mod task;
+
+pub mod exec;
 
 pub mod control;

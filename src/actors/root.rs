@@ -12,16 +12,19 @@ use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, Supervisio
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::artifacts::ArtifactsHandle;
 use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::control::Identity;
 use super::dispatch::{Context, Resumer};
 use super::era_cache::EraCacheHandle;
 use super::events::{Event, EventsHandle};
+use super::exec::ExecHandle;
 use super::hosts::HostsHandle;
 use super::hosts::door::DoorHandle;
 use super::listens::ListensHandle;
 use super::parked::ParkedHandle;
+use super::scripts::ScriptsHandle;
 use super::settings::SettingsHandle;
 use super::support::ask::AskError;
 use super::support::restart::Intensity;
@@ -115,6 +118,12 @@ pub struct Parts {
     pub listens: ListensHandle,
     /// Calls that nobody waits for.
     pub tasks: TasksHandle,
+    /// Results and files that are kept outside of answers.
+    pub artifacts: ArtifactsHandle,
+    /// Sandboxes for scripts.
+    pub exec: ExecHandle,
+    /// Saved scripts.
+    pub scripts: ScriptsHandle,
     /// The host connections.
     pub hosts: HostsHandle,
     /// Where hosts come in over HTTP.
@@ -138,6 +147,9 @@ impl Parts {
             identity: Arc::clone(&self.identity),
             listens: self.listens.clone(),
             tasks: self.tasks.clone(),
+            artifacts: self.artifacts.clone(),
+            exec: self.exec.clone(),
+            scripts: self.scripts.clone(),
             hosts: self.hosts.clone(),
             door: self.door.clone(),
             root: self.root.clone(),
@@ -163,6 +175,11 @@ impl Parts {
                             the outcome is unknown";
                 self.events.emit(Event::new("daemon.stop_timeout", text));
             }
+            let left = self.exec.stop(sandboxes(&settings)).await;
+            if left > 0 {
+                let text = format!("{left} sandboxes outlived plumbing.term_grace");
+                self.events.emit(Event::new("daemon.stop_timeout", text));
+            }
             self.upstreams.close();
             self.tasks.suspend(settings.daemon.ask).await;
             let left = self.upstreams.stop_all(ladder(&settings)).await;
@@ -171,6 +188,7 @@ impl Parts {
                 self.events.emit(Event::new("daemon.stop_timeout", text));
             }
             self.tasks.flush(settings.daemon.ask).await;
+            self.artifacts.flush(settings.daemon.ask).await;
             self.catalog.flush(settings.daemon.ask).await;
             self.eras.flush(settings.daemon.ask).await;
             self.broker.flush(settings.daemon.ask).await;
@@ -192,13 +210,20 @@ fn ladder(settings: &crate::settings::Settings) -> Duration {
     settings.process.drain + settings.process.term + settings.process.term
 }
 
+/// The two steps that end a sandbox, and a moment for reaping.
+fn sandboxes(settings: &crate::settings::Settings) -> Duration {
+    settings.process.term + settings.process.term
+}
+
 /// Its children, in the order of their start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Child {
     EraCache,
     Catalog,
     Upstreams,
+    Exec,
     Tasks,
+    Artifacts,
     Settings,
     Parked,
     Listens,
@@ -207,10 +232,12 @@ enum Child {
 }
 
 impl Child {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::EraCache,
         Self::Catalog,
         Self::Upstreams,
+        Self::Artifacts,
+        Self::Exec,
         Self::Tasks,
         Self::Settings,
         Self::Broker,
@@ -298,7 +325,9 @@ impl RootState {
             Child::EraCache => parts.eras.start(me).await?,
             Child::Catalog => parts.catalog.start(me).await?,
             Child::Upstreams => parts.upstreams.start(me).await?,
+            Child::Exec => parts.exec.start(me).await?,
             Child::Tasks => parts.tasks.start(me, Arc::new(Resumer(parts.context()))).await?,
+            Child::Artifacts => parts.artifacts.start(me).await?,
             Child::Settings => parts.settings.start(me).await?,
             Child::Parked => parts.parked.start(me).await?,
             Child::Listens => parts.listens.start(me, parts.events.clone()).await?,

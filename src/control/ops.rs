@@ -1,6 +1,9 @@
 //! The table of ops. A row is written once; command, route, description and MCP tool follow (D-10).
 
+mod exec;
+mod offers;
 mod questions;
+mod scripts;
 mod tasks;
 
 /// An op, by name.
@@ -18,6 +21,10 @@ pub enum OpName {
     Reload,
     /// The catalog.
     Tools,
+    /// The tools that fit some words.
+    Search,
+    /// Tools as TypeScript.
+    Types,
     /// The resources of the catalog.
     Resources,
     /// One resource is read.
@@ -30,6 +37,8 @@ pub enum OpName {
     Call,
     /// The same, for callers who want the error flag beside the result.
     Ask,
+    /// A script is run.
+    Exec,
     /// The questions that wait for a person.
     ElicitList,
     /// One of them.
@@ -40,6 +49,16 @@ pub enum OpName {
     ElicitDecline,
     /// One is dismissed.
     ElicitCancel,
+    /// Saved scripts.
+    Scripts,
+    /// One of them.
+    Script,
+    /// One is run.
+    ScriptRun,
+    /// One is saved.
+    ScriptSave,
+    /// One is removed.
+    ScriptRemove,
     /// Calls that nobody waits for.
     Tasks,
     /// One of them.
@@ -114,6 +133,10 @@ pub enum ParamKind {
     Count,
     /// A JSON object.
     Object,
+    /// Any JSON.
+    Any,
+    /// A list of texts.
+    Texts,
 }
 
 /// One parameter.
@@ -321,6 +344,8 @@ pub const OPS: &[Op] = &[
         needs: Needs::Start,
         answer: "ToolsAnswer",
     },
+    offers::SEARCH,
+    offers::TYPES,
     Op {
         name: OpName::Resources,
         id: "resources",
@@ -417,6 +442,12 @@ pub const OPS: &[Op] = &[
         needs: Needs::Start,
         answer: "AskAnswer",
     },
+    exec::EXEC,
+    scripts::LIST,
+    scripts::SHOW,
+    scripts::RUN,
+    scripts::SAVE,
+    scripts::REMOVE,
     tasks::LIST,
     tasks::GET,
     tasks::CANCEL,

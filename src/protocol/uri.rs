@@ -21,6 +21,26 @@ pub fn split(address: &str) -> Option<(&str, &str)> {
     scheme.eq_ignore_ascii_case(SCHEME).then(|| rest.split_once('/').unwrap_or((rest, "")))
 }
 
+/// What addresses of artifacts have in a namespace's place.
+pub const ARTIFACTS: &str = "artifacts";
+
+/// The address of an artifact (C-14).
+pub fn artifact(id: &str) -> String {
+    format!("{SCHEME}{ARTIFACTS}/{id}")
+}
+
+/// The id of an artifact's address. A server may have this namespace, too: its resources are told
+/// apart by what follows, which is 32 hexadecimal digits for artifacts alone.
+pub fn artifact_id(address: &str) -> Option<&str> {
+    let (namespace, id) = split(address)?;
+    (namespace == ARTIFACTS && is_artifact_id(id)).then_some(id)
+}
+
+/// Whether it is the id of an artifact: 128 bits in lower-case hexadecimal digits.
+pub fn is_artifact_id(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 /// Whether `template` (RFC 6570) can give `uri`. Generous: an expression stands for any text, because
 /// servers do not agree on what a variable may hold.
 pub fn may_give(template: &str, uri: &str) -> bool {
@@ -64,6 +84,22 @@ mod tests {
             assert_eq!(split(&address), Some(("ns", uri)), "{address}");
         }
         assert_eq!(address("ns", "file:///x"), "mcpx://ns/file:///x");
+    }
+
+    /// C-14.
+    #[test]
+    fn c14_addresses_of_artifacts() {
+        let id = "00112233445566778899aabbccddeeff";
+        assert_eq!(artifact_id(&artifact(id)), Some(id));
+        for other in [
+            "mcpx://artifacts/",
+            "mcpx://artifacts/README.md",
+            "mcpx://artifacts/file:///00112233445566778899aabbccddeeff",
+            "mcpx://other/00112233445566778899aabbccddeeff",
+            "mcpx://artifacts/00112233445566778899AABBCCDDEEFF",
+        ] {
+            assert_eq!(artifact_id(other), None, "{other}");
+        }
     }
 
     #[test]

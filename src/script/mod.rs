@@ -1,7 +1,9 @@
 //! Code mode: what a model needs to use many tools in few words, and the program that runs its scripts.
 //!
 //! - [`names`]: how servers and tools are called in a script.
-//! - `types`: TypeScript from JSON schemas. `search`: which tools fit some words. Both are pure.
+//! - [`types`]: TypeScript from JSON schemas. [`search`]: which tools fit some words. Both are pure.
+//! - [`values`]: what a script gets for the result of a tool; `types` declares the same.
+//! - [`saved`]: what a saved script says of itself, and arguments checked against it. Pure.
 //! - [`wire`]: what the daemon and a sandbox say to each other.
 //! - [`sandbox`]: the program `mcpx __sandbox`, which runs one script in a process of its own.
 //!
@@ -9,4 +11,8 @@
 
 pub mod names;
 pub mod sandbox;
+pub mod saved;
+pub mod search;
+pub mod types;
+pub mod values;
 pub mod wire;

@@ -1,8 +1,13 @@
 //! Settings as the rest of the program receives them: one narrow struct for each need.
 
+mod artifacts;
 mod elicit;
+mod exec;
 mod listen;
+mod scripts;
+mod search;
 mod tasks;
+mod types;
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -12,9 +17,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::artifacts::ArtifactSettings;
 pub use self::elicit::ElicitSettings;
+pub use self::exec::ExecSettings;
 pub use self::listen::ListenSettings;
+pub use self::scripts::ScriptSettings;
+pub use self::search::SearchSettings;
 pub use self::tasks::TaskSettings;
+pub use self::types::TypesSettings;
 use super::layers::Resolved;
 use super::servers::{ExposeMode, ServerDef, preference_of_word};
 use super::value::{Secret, Value};
@@ -43,6 +53,12 @@ pub struct Settings {
     pub elicit: ElicitSettings,
     /// Tasks.
     pub tasks: TaskSettings,
+    /// Scripts.
+    pub exec: ExecSettings,
+    /// Stored results and files of scripts.
+    pub artifacts: ArtifactSettings,
+    /// Saved scripts.
+    pub scripts: ScriptSettings,
     /// Openings and lists.
     pub upstream: UpstreamSettings,
     /// Remote servers.
@@ -55,6 +71,10 @@ pub struct Settings {
     pub shim: ShimSettings,
     /// What hosts see.
     pub expose: ExposeSettings,
+    /// Searches.
+    pub search: SearchSettings,
+    /// TypeScript of schemas.
+    pub types: TypesSettings,
     /// Events, logs and the daemon itself.
     pub daemon: DaemonSettings,
     /// The command line.
@@ -162,6 +182,12 @@ pub struct CallSettings {
     pub repeat_memory: usize,
     /// `call.handle_after`: a call that outlasts it is handed back as a handle; zero never.
     pub handle_after: Duration,
+    /// `call.result_limit` in bytes: a longer result is stored; 0 never.
+    pub result_limit: usize,
+    /// `call.result_head` in bytes: what is given of such a result.
+    pub result_head: usize,
+    /// `call.media_limit` in bytes: a picture or a sound that stays in such a result.
+    pub media_limit: usize,
 }
 
 /// Openings and lists.
@@ -377,12 +403,17 @@ impl Settings {
             call: v.call(),
             elicit: ElicitSettings::of(v),
             tasks: TaskSettings::of(v),
+            exec: ExecSettings::of(v),
+            artifacts: ArtifactSettings::of(v),
+            scripts: ScriptSettings::of(v),
             upstream: v.upstream(),
             remote: v.remote(),
             pool: v.pool(),
             process: v.process(),
             shim: v.shim(),
             expose: v.expose(),
+            search: v.search(),
+            types: v.types(),
             daemon: v.daemon(),
             cli: CliSettings {
                 spinner_delay: v.time("cli.spinner_delay"),
@@ -539,6 +570,9 @@ impl Values<'_> {
             log_queue: self.count("call.log_queue"),
             repeat_memory: self.count("call.repeat_memory"),
             handle_after: self.time("call.handle_after"),
+            result_limit: self.count("call.result_limit"),
+            result_head: self.count("call.result_head"),
+            media_limit: self.count("call.media_limit"),
         }
     }
 
@@ -653,34 +687,4 @@ impl Values<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-    use std::path::Path;
-
-    use super::*;
-    use crate::settings::defs::DEFS;
-
-    #[test]
-    fn every_setting_is_read_with_its_type() {
-        let loaded = Settings::defaults(Path::new("/bin/mcpx")).unwrap();
-        let values = Values { resolved: &loaded.resolved, read: RefCell::default() };
-        let settings = Settings::of(&values);
-        let read = values.read.into_inner();
-        let table: BTreeSet<_> = DEFS.iter().map(|def| def.key).collect();
-        assert_eq!(read.len(), table.len(), "a setting is read twice, or not at all");
-        assert_eq!(read.into_iter().collect::<BTreeSet<_>>(), table);
-        // Defaults that depend on each other; config/defaults.toml says why beside each.
-        assert!(settings.pool.queue_timeout > settings.upstream.handshake);
-        assert!(settings.upstream.handshake > settings.process.spawn);
-        assert!(settings.upstream.handshake > settings.remote.connect);
-        assert!(settings.link.write_queue >= settings.pool.in_flight);
-        assert!(settings.link.write_queue >= settings.host.max_in_flight);
-        assert!(settings.daemon.control_bodies >= settings.daemon.control_body);
-        assert!(settings.http.body_budget >= settings.http.max_body);
-        assert!(settings.daemon.control_connections > settings.host.max_connections);
-        let ladder = settings.process.drain + settings.process.term;
-        assert!(settings.daemon.stop > settings.host.drain + ladder);
-        assert!(settings.tasks.ttl > settings.call.total);
-        assert!(settings.tasks.max_ttl > settings.tasks.ttl);
-    }
-}
+mod tests;

@@ -353,6 +353,7 @@ fn answer(
     ROUTE.set(Some(place.clone()));
     // The end of the connection cancels a request of 2026-07-28.
     if modern {
+        session.fake.begins(id);
         let (watched, lines) = (stream.try_clone()?, Arc::clone(&session.lines));
         let fake = Arc::clone(&session.fake);
         std::thread::spawn(move || {

@@ -251,6 +251,12 @@ impl Fake {
         (id, receiver)
     }
 
+    /// A request with this id begins. Another one may have had it: callers of a modern server over HTTP
+    /// know nothing of each other's ids.
+    pub fn begins(&self, id: &str) {
+        self.state.lock().unwrap().cancelled.remove(id);
+    }
+
     /// True once this request was cancelled.
     pub fn is_cancelled(&self, ask: &Ask) -> bool {
         self.state.lock().unwrap().cancelled.contains(&ask.id.to_string())

@@ -172,6 +172,7 @@ async fn h43_the_order_is_stable() {
     );
     let wanted = [
         "mcpx_namespaces",
+        "mcpx_search",
         "mcpx_call",
         "mcpx_read",
         "mcpx_resources",

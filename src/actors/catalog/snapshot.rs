@@ -4,9 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 use super::{OffersView, View, merge};
 use crate::actors::dispatch;
-use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::tasks::Support;
 use crate::protocol::session::upstream::ListKind;
+use crate::script::search::{Document, Index};
 use crate::settings::ServerDef;
 use crate::settings::typed::ExposeSettings;
 
@@ -21,13 +22,16 @@ pub struct Snapshot {
     view: OnceLock<(ExposeSettings, Arc<View>)>,
     /// The view of everything beside tools, made when first asked for.
     offers: OnceLock<(ExposeSettings, Arc<OffersView>)>,
+    /// What searches look into, made when first asked for.
+    index: OnceLock<Arc<Index>>,
 }
 
 impl Snapshot {
     /// Of these servers, sorted by namespace.
     pub fn new(whole: Vec<Arc<CatalogServer>>) -> Self {
         let servers = whole.iter().map(merge::shown).collect();
-        Self { servers, whole, view: OnceLock::new(), offers: OnceLock::new() }
+        let (view, offers, index) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { servers, whole, view, offers, index }
     }
 
     /// The server with this configuration key.
@@ -51,6 +55,26 @@ impl Snapshot {
         let make = || Arc::new(OffersView::new(&self.servers, expose));
         let (made_for, view) = self.offers.get_or_init(|| (*expose, make()));
         if made_for == expose { Arc::clone(view) } else { make() }
+    }
+
+    /// All tools as searches find them: those of the first server, then those of the second, and so on.
+    /// Made once for each snapshot.
+    pub fn search_index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let documents = self.servers.iter().flat_map(|server| {
+                let info = Object::read_or_empty(server.info.as_ref());
+                let own = info.get_str("title").or_else(|| info.get_str("name"));
+                let own: Arc<str> = own.unwrap_or_default().into();
+                server.tools.iter().map(move |tool| (server, Arc::clone(&own), tool))
+            });
+            let documents: Vec<_> = documents.collect();
+            Arc::new(Index::new(documents.iter().map(|(server, own, tool)| Document {
+                namespace: &server.def.namespace,
+                server: own,
+                name: &tool.name,
+                definition: &tool.raw,
+            })))
+        })
     }
 }
 

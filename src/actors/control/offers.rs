@@ -1,14 +1,17 @@
 //! Ops on resources and prompts.
 
+use std::sync::Arc;
+
 use super::super::catalog::CatalogServer;
 use super::super::dispatch::{self, Context, Told};
 use super::calls::{caller, choose, listing, namespace, told_error};
 use super::refused;
+use crate::actors::artifacts::Record;
 use crate::actors::catalog::{Listing, Offers};
 use crate::control::ApiError;
 use crate::control::types::{
     FailureCode, NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer,
-    ResourcesAnswer,
+    ResourcesAnswer, SearchRequest,
 };
 use crate::protocol::jsonrpc::{Code, Object, RawJson, RpcError};
 use crate::protocol::model::offer::for_hosts;
@@ -17,11 +20,31 @@ use crate::protocol::session::upstream::ListKind;
 use crate::protocol::uri;
 use crate::settings::mistake::hint;
 
+pub(super) async fn search(context: &Context, wanted: SearchRequest) -> Result<RawJson, ApiError> {
+    let most = context.settings().search.max_results;
+    if wanted.limit.is_some_and(|limit| limit == 0 || limit > most) {
+        let text = format!("`limit` is a number from 1 to {most} (setting search.max_results)");
+        return Err(ApiError::new(FailureCode::BadRequest, text));
+    }
+    if let Some(name) = &wanted.namespace {
+        namespace(context, name)?;
+    }
+    let found = dispatch::search(context, &caller(wanted.project.as_deref()), &wanted).await;
+    let found = found.map_err(|text| ApiError::new(FailureCode::Unavailable, text))?;
+    Ok(RawJson::write(&found))
+}
+
 pub(super) async fn resources(
     context: &Context,
     namespace: Option<&str>,
     project: Option<&str>,
 ) -> Result<RawJson, ApiError> {
+    let snapshot = context.catalog.snapshot();
+    let is_server = snapshot.servers.iter().any(|server| server.def.namespace == uri::ARTIFACTS);
+    let stored = stored(context);
+    if namespace == Some(uri::ARTIFACTS) && !is_server {
+        return Ok(RawJson::write(&ResourcesAnswer { namespaces: vec![stored] }));
+    }
     let (servers, reason) = choose(context, ListKind::Resources, namespace, project).await?;
     let namespaces = servers.iter().map(|server| {
         let (listing, reason) = listing(&server.resources.listing, reason.clone());
@@ -34,7 +57,29 @@ pub(super) async fn resources(
             templates: addressed(server, ListKind::Templates, &server.templates),
         }
     });
-    Ok(RawJson::write(&ResourcesAnswer { namespaces: namespaces.collect() }))
+    let stored = Some(stored).filter(|stored| namespace.is_none() && !stored.resources.is_empty());
+    Ok(RawJson::write(&ResourcesAnswer { namespaces: namespaces.chain(stored).collect() }))
+}
+
+/// Artifacts, newest first, as resources of mcpx itself.
+fn stored(context: &Context) -> NamespaceResources {
+    let resource = |record: &Arc<Record>| {
+        let mut item = Object::new();
+        item.set("uri", RawJson::write(&uri::artifact(&record.id)));
+        item.set("name", RawJson::write(&record.name));
+        item.set("description", RawJson::write(&format!("Of {}", record.maker)));
+        item.set("mimeType", RawJson::write(&record.kind));
+        item.set("size", RawJson::write(&record.size));
+        item.write()
+    };
+    NamespaceResources {
+        namespace: uri::ARTIFACTS.to_owned(),
+        server: "mcpx".to_owned(),
+        listing: "whole".to_owned(),
+        reason: None,
+        resources: context.artifacts.all().iter().map(resource).collect(),
+        templates: Vec::new(),
+    }
 }
 
 /// The items under `mcpx://` addresses, whatever hosts see: those can be read in every mode.

@@ -11,15 +11,17 @@ use tokio::task::JoinSet;
 use super::super::broker::{Listening, News};
 use super::super::dispatch::Context;
 use super::super::events::Event;
-use super::super::support::progress::{self, CallNote, Wants};
+use super::super::support::progress::{self, CallNote, ProgressSender, Wants};
 use super::super::support::task;
 use super::sse::{self, EventSender};
-use super::{calls, servers};
+use super::{calls, exec, scripts, servers};
 use crate::control::types::{
-    CallRequest, EventView, EventsAnswer, LogLine, Missed, QuestionClosed, stream as names,
+    ConsoleLine, EventView, EventsAnswer, LogLine, Missed, QuestionClosed, WhoAnswers,
+    stream as names,
 };
 use crate::control::{ApiError, OpCall};
 use crate::protocol::jsonrpc::RawJson;
+use crate::script::wire;
 use crate::transport::stdio::ring::StderrRing;
 
 /// The stream that an op wants to be answered with; `None` where it wants one answer.
@@ -48,10 +50,38 @@ pub(super) fn open(
             task::spawn(logs(context, server, lines, sender));
         }
         OpCall::Call(wanted) => {
-            task::spawn(call_with_progress(context, wanted, false, sender));
+            let told = Told { progress: wanted.progress, questions: wanted.questions };
+            task::spawn(with_progress(context, told, sender, None, async |context, notes| {
+                calls::call(context, wanted, notes).await
+            }));
         }
         OpCall::Ask(wanted) => {
-            task::spawn(call_with_progress(context, wanted, true, sender));
+            let told = Told { progress: wanted.progress, questions: wanted.questions };
+            task::spawn(with_progress(context, told, sender, None, async |context, notes| {
+                calls::ask(context, wanted, notes).await
+            }));
+        }
+        OpCall::Exec(wanted) => {
+            let told = Told { progress: wanted.progress, questions: wanted.questions };
+            let (console, heard) = mpsc::unbounded_channel();
+            task::spawn(with_progress(
+                context,
+                told,
+                sender,
+                Some(heard),
+                async |context, notes| exec::exec(context, wanted, notes, Some(console)).await,
+            ));
+        }
+        OpCall::ScriptRun(wanted) => {
+            let told = Told { progress: wanted.progress, questions: wanted.questions };
+            let (console, heard) = mpsc::unbounded_channel();
+            task::spawn(with_progress(
+                context,
+                told,
+                sender,
+                Some(heard),
+                async |context, notes| scripts::run(context, wanted, notes, Some(console)).await,
+            ));
         }
         _ => return None,
     }
@@ -190,17 +220,29 @@ async fn follow(server: String, instance: u64, ring: StderrRing, tail: usize, se
     }
 }
 
-/// Progress and questions first, in order, then the result or the error. A reader that goes away cancels
-/// the call.
-async fn call_with_progress(
+/// What the reader of a stream is to be told before the result.
+struct Told {
+    progress: bool,
+    questions: Option<WhoAnswers>,
+}
+
+/// What a script tells `console`; its size has a limit in the script's run (`exec.log_limit`).
+type Console = Option<mpsc::UnboundedReceiver<wire::Log>>;
+
+/// Progress, questions and console first, in order, then the result or the error. A reader that goes away
+/// cancels the call.
+async fn with_progress<F>(
     context: Arc<Context>,
-    wanted: CallRequest,
-    told_apart: bool,
+    told: Told,
     sender: EventSender,
-) {
+    mut console: Console,
+    call: F,
+) where
+    F: AsyncFnOnce(&Context, Option<ProgressSender>) -> Result<RawJson, ApiError>,
+{
     let (notes_in, notes) =
         progress::channel(Wants::progress(context.settings().call.progress_queue));
-    let (context, mut listening) = match wanted.questions {
+    let (context, mut listening) = match told.questions {
         None => (context, None),
         Some(who) => {
             let (broker, listening) = context.broker.for_call(who);
@@ -209,18 +251,16 @@ async fn call_with_progress(
         }
     };
     // Only who wants to hear of it makes a server report it.
-    let notes_in = wanted.progress.then_some(notes_in);
-    let answer = async {
-        if told_apart {
-            calls::ask(&context, wanted, notes_in).await
-        } else {
-            calls::call(&context, wanted, notes_in).await
-        }
-    };
-    let mut answer = Box::pin(answer);
+    let notes_in = told.progress.then_some(notes_in);
+    let mut answer = Box::pin(call(&context, notes_in));
     let answered = loop {
         tokio::select! {
             biased;
+            log = next_log(&mut console) => {
+                if !tell_log(&sender, log).await {
+                    return;
+                }
+            }
             answered = &mut answer => break answered,
             () = sender.closed() => return,
             note = notes.next() => {
@@ -235,6 +275,11 @@ async fn call_with_progress(
             }
         }
     };
+    while let Some(log) = console.as_mut().and_then(|console| console.try_recv().ok()) {
+        if !tell_log(&sender, log).await {
+            return;
+        }
+    }
     while let Some(note) = notes.try_next() {
         if !tell(&sender, note).await {
             return;
@@ -244,6 +289,23 @@ async fn call_with_progress(
         Ok(result) => sender.send(names::RESULT, &result).await,
         Err(error) => sender.send(names::ERROR, &error).await,
     };
+}
+
+/// Never, where there is none any more.
+async fn next_log(console: &mut Console) -> wire::Log {
+    if let Some(receiver) = console
+        && let Some(log) = receiver.recv().await
+    {
+        return log;
+    }
+    *console = None;
+    std::future::pending().await
+}
+
+/// Whether the reader is still there.
+async fn tell_log(sender: &EventSender, log: wire::Log) -> bool {
+    let wire::Log { level, text } = log;
+    sender.send(names::CONSOLE, &ConsoleLine { level, text }).await
 }
 
 /// Never, where nobody is to be told.

@@ -5,20 +5,48 @@
 
 use std::sync::Arc;
 
+use super::arguments::{self, Wanted};
 use super::as_task::{self, Plan};
 use super::nearest::did_you_mean;
-use super::{Context, Request, Told, arguments, tools};
+use super::outside::{self, Origin};
+use super::{Context, Request, Told, tools};
 use crate::actors::catalog::{CatalogServer, Listing, Snapshot, ToolRecord};
 use crate::actors::upstreams::{Answers, Caller, Reason};
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::{answers, questions, tool_result};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::{ListKind, TaskWant};
+use crate::script::names;
 
 pub(super) async fn answer(context: &Context, request: Request, params: &Object) -> Outcome {
-    match prepare(context, &request.caller, params).await {
+    let told = |text: String| Ok(tool_result::text_result(&text, true));
+    let wanted = match arguments::wanted(params.get("arguments")) {
+        Ok(wanted) => wanted,
+        Err(text) => return told(text),
+    };
+    match prepare(context, &request.caller, &wanted).await {
         Ok(prepared) => start(context, request, params, prepared).await,
         Err(result) => Ok(result),
+    }
+}
+
+/// A call that a script makes: it waits for the outcome, which is always a result.
+pub(super) async fn for_script(context: &Context, request: Request, wanted: &Wanted) -> RawJson {
+    let prepared = match prepare(context, &request.caller, wanted).await {
+        Ok(prepared) => prepared,
+        Err(result) => return result,
+    };
+    // A task only where there is no other way, kept as long as it is waited for (U-57).
+    let ttl = context.settings().call.total;
+    let task = Some(TaskWant { ttl, support: prepared.tool.tasks, eager: false });
+    let mut params = Object::new();
+    params.set("name", RawJson::write(&prepared.tool.name));
+    params.set("arguments", prepared.arguments.clone());
+    // A result that only a script sees is in nobody's way.
+    let limit = usize::MAX;
+    match run(context, request, params.write(), prepared, task, limit).await {
+        Ok(result) => result,
+        Err(error) => tool_result::text_result(&error.message, true),
     }
 }
 
@@ -35,13 +63,14 @@ async fn start(
     let plan = as_task::plan(&request, called, &settings)?;
     let task = plan.want(&request, called, &settings);
     let upstream = upstream_params(&request, params, &prepared);
+    let limit = settings.call.result_limit;
     if matches!(plan, Plan::Inline) {
-        return run(context, request, upstream, prepared, task).await;
+        return run(context, request, upstream, prepared, task, limit).await;
     }
     let begin = as_task::begin(&request, &plan, name, &prepared.server.def.key);
     let handover = as_task::hand_over(&mut request, &plan);
     let own = context.clone();
-    let work = Box::pin(async move { run(&own, request, upstream, prepared, task).await });
+    let work = Box::pin(async move { run(&own, request, upstream, prepared, task, limit).await });
     Box::pin(as_task::run(context, plan, handover, begin, task, work)).await
 }
 
@@ -53,11 +82,10 @@ struct Prepared {
 
 /// Finds server and tool; an error is a result for the model, with the reason where the server
 /// cannot be had (product.md 7).
-async fn prepare(context: &Context, caller: &Caller, params: &Object) -> Result<Prepared, RawJson> {
+async fn prepare(context: &Context, caller: &Caller, wanted: &Wanted) -> Result<Prepared, RawJson> {
     let told = |text: String| tool_result::text_result(&text, true);
     // product.md 7: what is not there is unavailable.
     let missing = |text| Told { reason: Reason::Unavailable, text }.as_tool_result();
-    let wanted = arguments::wanted(params.get("arguments")).map_err(told)?;
     let find = || find_server(&context.catalog.snapshot(), &wanted.namespace).map_err(missing);
     let mut server = find()?;
     if server.listing == Listing::Never {
@@ -67,12 +95,13 @@ async fn prepare(context: &Context, caller: &Caller, params: &Object) -> Result<
         listed.map_err(|refused| Told::from(refused).as_tool_result())?;
         server = find()?;
     }
-    if server.tool(&wanted.tool).is_none() && matches!(server.listing, Listing::Incomplete(_)) {
+    if tool_of(&server, &wanted.tool).is_none() && matches!(server.listing, Listing::Incomplete(_))
+    {
         let listed = context.upstreams.list_again(caller, &server.def.key, ListKind::Tools).await;
         listed.map_err(|refused| Told::from(refused).as_tool_result())?;
         server = find()?;
     }
-    let Some(tool) = server.tool(&wanted.tool).cloned() else {
+    let Some(tool) = tool_of(&server, &wanted.tool) else {
         let near = did_you_mean(&wanted.tool, server.tools.iter().map(|tool| tool.name.as_str()));
         let incomplete = match &server.listing {
             Listing::Incomplete(why) => format!(" Its list is incomplete: {why}."),
@@ -89,15 +118,24 @@ async fn prepare(context: &Context, caller: &Caller, params: &Object) -> Result<
     Ok(Prepared { server, tool, arguments })
 }
 
-/// The server of a namespace, or words with the nearest names.
+/// The tool of this name, or of this name in scripts (C-13).
+fn tool_of(server: &CatalogServer, name: &str) -> Option<Arc<ToolRecord>> {
+    let by_member = || {
+        let name = names::resolve(name, server.tools.iter().map(|tool| tool.name.as_str()))?;
+        server.tool(name)
+    };
+    server.tool(name).or_else(by_member).cloned()
+}
+
+/// The server of a namespace, or of its name in scripts (C-13); or words with the nearest names.
 pub(super) fn find_server(
     snapshot: &Snapshot,
     namespace: &str,
 ) -> Result<Arc<CatalogServer>, String> {
-    let found = snapshot.servers.iter().find(|server| server.def.namespace == namespace);
-    found.cloned().ok_or_else(|| {
-        no_namespace(namespace, snapshot.servers.iter().map(|server| server.def.namespace.as_str()))
-    })
+    let of = |name: &str| snapshot.servers.iter().find(|server| server.def.namespace == name);
+    let all = || snapshot.servers.iter().map(|server| server.def.namespace.as_str());
+    let by_member = || of(names::resolve(namespace, all())?);
+    of(namespace).or_else(by_member).cloned().ok_or_else(|| no_namespace(namespace, all()))
 }
 
 /// Words for a namespace that is none, with those that are.
@@ -125,9 +163,11 @@ async fn run(
     upstream: RawJson,
     prepared: Prepared,
     task: Option<TaskWant>,
+    result_limit: usize,
 ) -> Outcome {
     let Prepared { server, tool, arguments } = prepared;
     let repeats = Arc::clone(&request.repeats);
+    let owner = request.tasks.session.clone();
     let asks_host = matches!(request.caller.answers.present(), Answers::Inline { .. });
     let key: Arc<str> = Arc::from(server.def.key.as_str());
     let outcome = tools::upstream_call(context, request, key, &tool, upstream, task).await;
@@ -139,7 +179,13 @@ async fn run(
         }
         Ok(Ok(result)) => {
             let failed = tool_result::is_error(&result);
-            let result = tool_result::with_text_copy(result);
+            let mut result = tool_result::with_text_copy(result);
+            if result_limit > 0 && result.len() > result_limit {
+                let maker = format!("tool `{}` of server `{}`", tool.name, server.def.key);
+                let owner = owner.as_deref().map(str::to_owned);
+                let origin = Origin { maker, name: tool.name.clone(), owner };
+                result = Box::pin(outside::keep_outside(context, result, origin)).await;
+            }
             (if failed { explain(result, &arguments, &tool) } else { result }, failed)
         }
         // H-63: what a model can mend is a result, in the upstream's words and with the schema.

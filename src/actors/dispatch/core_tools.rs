@@ -1,7 +1,7 @@
 //! The core tools as hosts see them, in the order in which they are served (H-43, H-48, H-49).
 //!
-//! Only tools that work are listed. `mcpx_call` bears no annotations on purpose: whatever hint it
-//! gave would be wrong for half of the tools behind it.
+//! Only tools that work are listed. `mcpx_call`, `mcpx_exec` and `mcpx_scripts` bear no annotations on purpose: whatever
+//! hint they gave would be wrong for half of the tools behind them.
 
 use crate::protocol::jsonrpc::RawJson;
 use bytes::Bytes;
@@ -14,14 +14,26 @@ pub(crate) struct CoreTool {
 }
 
 /// All of them, in order.
-pub(crate) const CORE_TOOLS: [CoreTool; 6] = [
+pub(crate) const CORE_TOOLS: [CoreTool; 10] = [
     CoreTool {
         name: "mcpx_namespaces",
         definition: r#"{"name":"mcpx_namespaces","title":"List servers and their tools","description":"Without arguments: the MCP servers behind mcpx, one line each. With a namespace: that server's instructions and its tools with descriptions and input schemas, paged.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"A server's namespace, as listed"},"page":{"type":"integer","minimum":1,"description":"Page of its tools, from 1"}},"additionalProperties":false},"annotations":{"title":"List servers and their tools","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
     },
     CoreTool {
+        name: "mcpx_search",
+        definition: r#"{"name":"mcpx_search","title":"Find tools","description":"Finds the tools of all servers that fit some words, the best first, each with its signature.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What the tool is to do"},"namespace":{"type":"string"},"limit":{"type":"integer","minimum":1}},"required":["query"],"additionalProperties":false},"annotations":{"readOnlyHint":true,"openWorldHint":false}}"#,
+    },
+    CoreTool {
+        name: "mcpx_types",
+        definition: r#"{"name":"mcpx_types","title":"Types of tools","description":"A server's tools as TypeScript, as scripts call them: arguments, results, descriptions. Without arguments: what else scripts find.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string"},"tools":{"type":"array","items":{"type":"string"},"description":"Only these"}},"additionalProperties":false},"annotations":{"readOnlyHint":true,"openWorldHint":false}}"#,
+    },
+    CoreTool {
         name: "mcpx_call",
         definition: r#"{"name":"mcpx_call","title":"Call a tool","description":"Calls one tool of one server and returns what it returned. Find tools and their input schemas with mcpx_namespaces.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"The server's namespace"},"tool":{"type":"string","description":"The tool's name"},"arguments":{"type":"object","description":"The tool's arguments, by its input schema"}},"required":["namespace","tool"],"additionalProperties":false},"execution":{"taskSupport":"optional"}}"#,
+    },
+    CoreTool {
+        name: "mcpx_exec",
+        definition: r#"{"name":"mcpx_exec","title":"Run a script","description":"Runs TypeScript that calls tools, for many calls in one go. `await tools.<namespace>.<tool>(args)` gives the tool's structured value, or else its text (parsed where that is a JSON object or array); a tool's failure throws ToolError. Promise.all runs calls at once. Only the `return`ed value, console.log and artifacts come back. Also: `input`, `await mcpx.search({query})`, `mcpx.types({namespace})`, `mcpx.read({uri})`, `artifacts.write(name, data, type)`. No network, files or imports.","inputSchema":{"type":"object","properties":{"code":{"type":"string","description":"Body of an async function"},"input":{"description":"Value of `input`"},"timeout":{"type":"number","description":"Seconds"}},"required":["code"],"additionalProperties":false},"execution":{"taskSupport":"optional"}}"#,
     },
     CoreTool {
         name: "mcpx_read",
@@ -30,6 +42,10 @@ pub(crate) const CORE_TOOLS: [CoreTool; 6] = [
     CoreTool {
         name: "mcpx_resources",
         definition: r#"{"name":"mcpx_resources","title":"List resources","description":"The resources and resource templates of all servers or of one, a line each, with the addresses that mcpx_read takes. Fill a template's {variables} in before reading.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"Only this server's"},"query":{"type":"string","description":"Only those with all these words in address, name or description"},"page":{"type":"integer","minimum":1,"description":"Page, from 1"}},"additionalProperties":false},"annotations":{"title":"List resources","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
+    },
+    CoreTool {
+        name: "mcpx_scripts",
+        definition: r#"{"name":"mcpx_scripts","title":"Saved scripts","description":"Scripts kept for reuse. list: names, parameters, what they do. show: the code. run: with arguments. save: `code` as for mcpx_exec, after a comment like /** What it does. @param {string} repo - which */, read as input.repo. remove.","inputSchema":{"type":"object","properties":{"action":{"type":"string","enum":["list","show","run","save","remove"]},"name":{"type":"string"},"arguments":{"type":"object"},"code":{"type":"string"}},"required":["action"],"additionalProperties":false},"execution":{"taskSupport":"optional"}}"#,
     },
     CoreTool {
         name: "mcpx_task",
@@ -58,7 +74,9 @@ pub(crate) fn instructions(core: bool) -> &'static str {
     if core {
         "mcpx stands in front of several MCP servers. Call mcpx_namespaces to see which servers there \
          are, mcpx_namespaces with a namespace to see that server's tools and their input schemas, \
-         and mcpx_call with namespace, tool and arguments to use one. mcpx_resources lists their \
+         and mcpx_call with namespace, tool and arguments to use one. For several calls, or a little of a \
+         long result, write one script for mcpx_exec: TypeScript, without network or files, limited in \
+         time, memory and calls. mcpx_resources lists their \
          resources, mcpx_read reads one. mcpx_status tells why a server \
          does not answer. A result that says \"outcome unknown\" may have taken effect: check before \
          calling again."

@@ -5,18 +5,21 @@
 
 mod alone;
 mod arguments;
+mod artifacts;
 mod as_task;
 mod call_tool;
 mod completion;
 mod confirm;
 mod core_tools;
 mod excerpt;
+pub(crate) mod exec;
 mod listed;
 mod namespaces;
 mod nearest;
 mod offers;
 mod op_tools;
 mod outcome;
+mod outside;
 mod prompts;
 mod read_tool;
 mod repeats;
@@ -24,11 +27,14 @@ mod resources;
 mod resources_tool;
 mod resumed;
 mod rounds;
+mod scripts_tool;
+mod search;
 mod status;
 mod subscriptions;
 mod task_tool;
 mod tasks;
 mod tools;
+mod types;
 
 use std::sync::Arc;
 
@@ -56,8 +62,11 @@ pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
 pub(crate) use resumed::Resumer;
 pub(crate) use rounds::{Conversation, Subject, call as call_upstream};
+#[expect(unused_imports, reason = "for scripts and for the op")]
+pub(crate) use search::{find as search, value as search_value};
 pub(crate) use subscriptions::subscribe;
 pub(crate) use tools::{own_names, shows_core, visible_views};
+pub(crate) use types::declare as declare_types;
 
 /// The handles that a request may use. One for the whole daemon.
 #[derive(Debug, Clone)]
@@ -80,6 +89,12 @@ pub struct Context {
     pub listens: super::listens::ListensHandle,
     /// Calls that nobody waits for.
     pub tasks: super::tasks::TasksHandle,
+    /// Results and files that are kept outside of answers.
+    pub artifacts: super::artifacts::ArtifactsHandle,
+    /// Sandboxes for scripts.
+    pub exec: super::exec::ExecHandle,
+    /// Saved scripts.
+    pub scripts: super::scripts::ScriptsHandle,
     /// The host connections.
     pub hosts: super::hosts::HostsHandle,
     /// Where hosts come in over HTTP.

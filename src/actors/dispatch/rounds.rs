@@ -19,6 +19,7 @@ use memchr::memmem;
 use super::Context;
 use super::outcome::{Told, answer_outcome};
 use crate::actors::catalog::ToolRecord;
+use crate::actors::exec::Running;
 use crate::actors::parked::Fetched;
 use crate::actors::pool::ongoing::{Called, Ongoing};
 use crate::actors::upstreams::{Answers, CallWant, Reason, Refused};
@@ -93,6 +94,22 @@ pub(super) async fn go_on(
     call.run(want, Box::new(Conversation::new(Box::new(ongoing), want))).await
 }
 
+/// Sees a run of a script of ours to its outcome, or to where its host has to answer. `begin` is called
+/// unless the host brings the state of one back.
+pub(super) async fn script(
+    context: &Context,
+    subject: Subject<'_>,
+    want: CallWant,
+    begin: impl FnOnce(&CallWant) -> Running,
+) -> Result<Outcome, Told> {
+    let call = Call { context, subject, tool: None };
+    if let Some(state) = brought(&want) {
+        return Box::pin(call.resume(want, &state)).await;
+    }
+    let ongoing = Box::new(Ongoing::Script(Box::new(begin(&want))));
+    call.run(&want, Box::new(Conversation::new(ongoing, &want))).await
+}
+
 /// The state of ours that a modern host brings back.
 fn brought(want: &CallWant) -> Option<String> {
     if !matches!(want.caller.answers.present(), Answers::Inline { .. })
@@ -160,7 +177,9 @@ impl Call<'_> {
         let can = |declared| urls.iter().all(|url| questions::can_answer(declared, url));
         let asked = match want.caller.answers.present() {
             Answers::Line { declared, .. } if can(declared) => false,
-            Answers::Inline { declared } if can(declared) => true,
+            Answers::Inline { declared } | Answers::Script { declared, .. } if can(declared) => {
+                true
+            }
             Answers::Task(_) => true,
             _ => self.context.broker.listens(),
         };

@@ -35,7 +35,7 @@ impl Alive {
     }
 
     /// One more, until it falls.
-    pub(super) fn one(&self) -> OneAlive {
+    pub(in crate::actors) fn one(&self) -> OneAlive {
         self.0.send_modify(|count| *count += 1);
         OneAlive(Arc::clone(&self.0))
     }
@@ -43,7 +43,7 @@ impl Alive {
 
 /// See [`Alive::one`].
 #[derive(Debug)]
-pub(super) struct OneAlive(Arc<watch::Sender<usize>>);
+pub(in crate::actors) struct OneAlive(Arc<watch::Sender<usize>>);
 
 impl Drop for OneAlive {
     fn drop(&mut self) {

@@ -11,6 +11,7 @@ use super::caller::{CallScope, InFlight};
 use super::directory::{Lease, Load};
 use super::rounds::Rounds;
 use super::upstream_task::UpstreamTask;
+use crate::actors::exec::Running;
 use crate::actors::instance::{CallNews, InstanceMsg, NewsQueue, Said};
 use crate::actors::upstreams::Refused;
 use crate::protocol::jsonrpc::RawJson;
@@ -53,6 +54,8 @@ pub enum Ongoing {
     Rounds(Box<Rounds>),
     /// It works on a task.
     Task(Box<UpstreamTask>),
+    /// It is no upstream's: a script runs.
+    Script(Box<Running>),
 }
 
 /// What is heard of it.
@@ -96,6 +99,7 @@ impl Ongoing {
             Self::Asked(call) => call.next().await,
             Self::Rounds(rounds) => rounds.next().await,
             Self::Task(task) => task.next().await,
+            Self::Script(run) => run.next().await,
         }
     }
 
@@ -103,7 +107,7 @@ impl Ongoing {
     pub fn load(&self) -> Option<&Arc<Load>> {
         match self {
             Self::Asked(call) => call.lease.as_ref().map(Lease::load),
-            Self::Rounds(_) | Self::Task(_) => None,
+            Self::Rounds(_) | Self::Task(_) | Self::Script(_) => None,
         }
     }
 
@@ -113,6 +117,7 @@ impl Ongoing {
             Self::Asked(call) => call.reply(key, reply),
             Self::Rounds(rounds) => rounds.reply(key, reply),
             Self::Task(task) => task.reply(key, reply),
+            Self::Script(run) => run.reply(key, reply),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Whom a request's upstream may ask, and how.
 
+use crate::actors::exec::ScriptLine;
 use crate::actors::host::line::HostLine;
 use crate::actors::tasks::Handover;
 use crate::protocol::jsonrpc::RawJson;
@@ -24,6 +25,14 @@ pub enum Answers {
     /// Of a call that may become a task: whom its [`Handover::before`] says, and once it is a task
     /// whoever follows that, by [`Handover::put`]. [`Answers::present`] says which.
     Task(Handover),
+    /// Of a call that a script makes: whom the request of its run may ask, where that cannot be asked
+    /// by the call itself.
+    Script {
+        /// To the run.
+        line: ScriptLine,
+        /// What the host of the run declared.
+        declared: RawJson,
+    },
     /// Who calls by hand and is told of the call's questions by the broker: any elicitation (D-08).
     Told {
         /// That.
@@ -45,9 +54,10 @@ impl Answers {
     pub fn declared(&self) -> Option<&RawJson> {
         match self {
             Self::Nobody => None,
-            Self::Inline { declared } | Self::Line { declared, .. } | Self::Told { declared } => {
-                Some(declared)
-            }
+            Self::Inline { declared }
+            | Self::Line { declared, .. }
+            | Self::Script { declared, .. }
+            | Self::Told { declared } => Some(declared),
             Self::Task(handover) => handover.before().declared(),
         }
     }

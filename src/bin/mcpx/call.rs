@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use clap::ArgMatches;
 use mcpx::control::OpCall;
-use mcpx::control::types::{ApiError, CallRequest, ToolsAnswer, WhoAnswers, stream as names};
+use mcpx::control::types::{
+    ApiError, CallRequest, ConsoleLine, ToolsAnswer, WhoAnswers, stream as names,
+};
 use mcpx::protocol::jsonrpc::{Object, RawJson};
 use serde::Deserialize;
 
@@ -40,6 +42,7 @@ pub(crate) async fn run(reach: &Reach<'_>, matches: &ArgMatches) -> Outcome {
     // A person at this end answers what is asked; for others it is shown, with how to answer it.
     let person = Person::at_terminal(reach);
     let who = if person.is_some() { WhoAnswers::Here } else { WhoAnswers::Elsewhere };
+    let title = format!("{namespace} {tool}");
     let call = OpCall::Call(CallRequest {
         namespace,
         tool,
@@ -48,7 +51,7 @@ pub(crate) async fn run(reach: &Reach<'_>, matches: &ArgMatches) -> Outcome {
         progress: reach.printer.lively,
         questions: Some(who),
     });
-    let result = streamed(reach, &call, person).await?;
+    let result = streamed(reach, &call, title, person).await?;
     show(reach.printer, &result)
 }
 
@@ -78,16 +81,13 @@ struct ProgressNote {
     message: Option<String>,
 }
 
-/// Shows progress and questions until there is a result.
-async fn streamed(
+/// Shows progress, questions and what a script tells `console`, until there is a result.
+pub(crate) async fn streamed(
     reach: &Reach<'_>,
     call: &OpCall,
+    title: String,
     mut person: Option<Person<'_>>,
 ) -> Result<Bytes, Ended> {
-    let title = match call {
-        OpCall::Call(call) => format!("{} {}", call.namespace, call.tool),
-        _ => String::new(),
-    };
     let waiting = Waiting::new(reach.printer, &reach.settings.cli, title);
     waiting
         .during(async {
@@ -112,6 +112,10 @@ async fn streamed(
                         if let Ok(note) = serde_json::from_str::<ProgressNote>(&event.data) {
                             waiting.progress(note.progress, note.total, note.message);
                         }
+                    }
+                    names::CONSOLE => {
+                        let line: ConsoleLine = understood(event.data.as_bytes())?;
+                        waiting.say(&line.text);
                     }
                     names::RESULT => return Ok(Bytes::from(event.data)),
                     names::ERROR => {

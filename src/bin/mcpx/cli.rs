@@ -156,6 +156,7 @@ fn group_of(name: &'static str) -> Command {
         "elicit" => {
             group.about("Questions of servers that wait for a person").subcommand_required(true)
         }
+        "scripts" => group.about("Saved scripts"),
         "tasks" => group.about("Show and cancel calls that run as tasks"),
         _ => group.about("Show and check the configuration").subcommand_required(true),
     }
@@ -182,6 +183,18 @@ fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
                  the one value that it asks for",
             )
         }
+        (_, ParamKind::Texts) => {
+            arg.value_name("TOOL").action(ArgAction::Append).num_args(0..).requires("namespace")
+        }
+        ("query", _) => arg
+            .value_name("WORDS")
+            .action(ArgAction::Append)
+            .num_args(1..)
+            .required(true)
+            .help("Words that say what a tool is to do, or its name"),
+        ("namespace", _) if op.name == OpName::Search => {
+            arg.long("namespace").value_name("NAMESPACE")
+        }
         ("follow", _) => {
             arg.short('f').long("follow").action(ArgAction::SetTrue).help("Go on as new ones come")
         }
@@ -190,6 +203,17 @@ fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
             .value_name("DIR")
             .value_parser(value_parser!(PathBuf))
             .help("The project folder, in place of the one around the working directory"),
+        ("code", _) => arg.value_name("FILE").help(
+            "The file that the script is in, TypeScript or JavaScript; `-`, or none, for stdin",
+        ),
+        ("input", _) => {
+            arg.long("input").value_name("JSON").help("The value of `input` in the script, as JSON")
+        }
+        ("timeout", _) => arg
+            .long("timeout")
+            .value_name("SECONDS")
+            .value_parser(value_parser!(u64))
+            .help("How long it may run; at most exec.timeout"),
         ("arguments", _) => {
             arg.value_name("JSON | KEY=VALUE").action(ArgAction::Append).num_args(0..).help(
                 "Its arguments: one JSON object, `-` for one on stdin, or KEY=VALUE each \

@@ -1,13 +1,16 @@
 //! Answers as text for people.
 
+use std::fmt::Write as _;
+
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use mcpx::control::types::{self as t, ServerState, Severity};
 use mcpx::control::views::plain;
 use mcpx::protocol::jsonrpc::RawJson;
+use mcpx::script::search;
 
 use crate::output::Printer;
 
-fn table(printer: Printer, header: &[&str]) -> Table {
+pub(crate) fn table(printer: Printer, header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     if !printer.colour {
@@ -21,7 +24,7 @@ fn table(printer: Printer, header: &[&str]) -> Table {
 }
 
 /// Without the padding at the edges.
-fn finish(table: &Table) -> String {
+pub(crate) fn finish(table: &Table) -> String {
     let trim = |line: String| line.strip_prefix(' ').unwrap_or(&line).trim_end().to_owned();
     table.lines().map(trim).collect::<Vec<_>>().join("\n")
 }
@@ -301,8 +304,18 @@ fn offers(
 fn first_sentence(tool: &RawJson) -> String {
     let description = tool.member_str("description").or_else(|| tool.member_str("title"));
     let description = description.unwrap_or_default();
-    let line = description.lines().next().unwrap_or_default();
-    line.split_once(". ").map_or_else(|| line.to_owned(), |(first, _)| format!("{first}."))
+    search::first_sentence(&description).to_owned()
+}
+
+/// `mcpx types`: text for a compiler; what is missing is said in a comment.
+pub(crate) fn types(answer: &t::TypesAnswer) -> String {
+    let mut text = answer.declarations.trim_end().to_owned();
+    if !answer.unlisted.is_empty() {
+        let names = answer.unlisted.join(", ");
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n// Never listed yet: {names}; `mcpx status` says why.");
+    }
+    text
 }
 
 /// `mcpx tasks list`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mcpx::settings::typed::CliSettings;
 
-use crate::output::Printer;
+use crate::output::{self, Printer};
 
 /// A spinner, or a bar once a total is known; nothing where stderr is no terminal.
 #[derive(Debug)]
@@ -46,6 +46,11 @@ impl Waiting {
         let done = work.await;
         self.bar.finish_and_clear();
         done
+    }
+
+    /// A line beside what is shown.
+    pub(crate) fn say(&self, text: &str) {
+        self.bar.suspend(|| output::remark(text));
     }
 
     /// Leaves the terminal to a question.

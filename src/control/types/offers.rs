@@ -4,6 +4,67 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::jsonrpc::RawJson;
 
+/// `GET /v1/search`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchRequest {
+    /// Words that say what a tool is to do.
+    pub query: String,
+    /// Only in this namespace.
+    pub namespace: Option<String>,
+    /// At most so many tools.
+    pub limit: Option<usize>,
+    /// The project folder for which servers are started.
+    pub project: Option<String>,
+}
+
+/// The answer to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchAnswer {
+    /// The tools that fit, the best first.
+    pub tools: Vec<FoundTool>,
+    /// Namespaces of servers of whose tools nothing is known, and so not searched.
+    pub unlisted: Vec<String>,
+    /// Where none fits: `namespace.tool` of those whose name is near.
+    pub near: Vec<String>,
+}
+
+/// One tool that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundTool {
+    /// Its server's namespace.
+    pub namespace: String,
+    /// Its name, for calls.
+    pub tool: String,
+    /// Its name after a dot, for scripts.
+    pub member: String,
+    /// How it is called, as TypeScript on one line.
+    pub signature: String,
+    /// The first sentence of its description.
+    pub description: String,
+}
+
+/// `POST /v1/types`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TypesRequest {
+    /// Of this namespace.
+    pub namespace: Option<String>,
+    /// Only of these of its tools; of all where there are none.
+    pub tools: Vec<String>,
+    /// Of all namespaces, with everything else that scripts find.
+    pub all: bool,
+    /// The project folder for which servers are started.
+    pub project: Option<String>,
+}
+
+/// The answer to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypesAnswer {
+    /// TypeScript.
+    pub declarations: String,
+    /// Namespaces of servers that were never listed, and so have no tools in it.
+    pub unlisted: Vec<String>,
+}
+
 /// `GET /v1/resources`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourcesAnswer {

@@ -18,6 +18,29 @@ pub fn text_block(text: &str) -> RawJson {
     RawJson::write(&TextBlock { r#type: "text", text })
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LinkBlock<'a> {
+    r#type: &'static str,
+    uri: &'a str,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    mime_type: &'a str,
+    size: u64,
+}
+
+/// A block that leads to a resource (`ResourceLink`); `size` in bytes.
+pub fn link_block(
+    uri: &str,
+    name: &str,
+    description: Option<&str>,
+    mime_type: &str,
+    size: u64,
+) -> RawJson {
+    RawJson::write(&LinkBlock { r#type: "resource_link", uri, name, description, mime_type, size })
+}
+
 /// A result with one text block.
 pub fn text_result(text: &str, is_error: bool) -> RawJson {
     let mut result = Object::new();

@@ -4,6 +4,7 @@
 //! Whatever is wrong with its file, the daemon starts: a file that cannot be read, or that a newer
 //! mcpx has written, is put aside under a name that says so, and an empty one takes its place.
 
+pub mod blobs;
 pub mod statefile;
 
 use std::fmt;

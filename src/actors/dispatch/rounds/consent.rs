@@ -72,6 +72,9 @@ impl Call<'_> {
                 line.put(&question).await
             }
             Answers::Task(handover) => handover.put(&question).await,
+            Answers::Script { line, declared } if can_answer(declared, &question) => {
+                line.put(&question).await
+            }
             _ => {
                 let host = host_of(want);
                 let (server, what) = (self.subject.server.to_owned(), self.subject.to_string());

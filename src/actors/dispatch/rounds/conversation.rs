@@ -115,7 +115,9 @@ impl Conversation {
                         self.rounds += 1;
                         gathered = Instant::from_std(clock::now()) + settings.gather;
                     }
-                    if self.rounds > settings.max_rounds {
+                    // The calls of a script are counted one by one, where they are made.
+                    let counted = !matches!(*self.ongoing, Ongoing::Script(_));
+                    if counted && self.rounds > settings.max_rounds {
                         return Stop::Over(Err(too_many(subject.server, settings.max_rounds)));
                     }
                     if let Err(error) = self.ask(context, subject, key, question) {
@@ -165,6 +167,10 @@ impl Conversation {
                 return Ok(());
             }
             Answers::Line { line, declared } if can_answer(declared, &question) => {
+                let line = line.clone();
+                Box::pin(async move { line.put(&question).await })
+            }
+            Answers::Script { line, declared } if can_answer(declared, &question) => {
                 let line = line.clone();
                 Box::pin(async move { line.put(&question).await })
             }
