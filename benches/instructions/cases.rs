@@ -6,6 +6,7 @@ use bytes::Bytes;
 use mcpx::protocol::edge;
 use mcpx::protocol::jsonrpc::{Incoming, Message, Method, RawJson, Request, Response, parse};
 use mcpx::protocol::revision::Revision;
+use mcpx::script::types::{Limits, Namespace, Tool, declare};
 use mcpx::transport::link::{Link, LinkEvent, LinkLimits};
 
 /// One row of the table.
@@ -17,10 +18,11 @@ pub struct Case {
 }
 
 /// All of them.
-pub const CASES: [Case; 6] = [
+pub const CASES: [Case; 7] = [
     Case { name: "300 tools, modern upstream to legacy host", run: |n| tools(n, MODERN, LEGACY) },
     Case { name: "300 tools, legacy upstream to modern host", run: |n| tools(n, LEGACY, MODERN) },
     Case { name: "300 tools, legacy both", run: |n| tools(n, LEGACY, LEGACY) },
+    Case { name: "300 tools as TypeScript", run: typescript },
     Case { name: "100 B call, there and back, legacy both", run: |n| call(n, 100) },
     Case { name: "1 MB call, there and back, legacy both", run: |n| call(n, 1_000_000) },
     Case { name: "1,000 frames of 200 B through a memory link", run: frames },
@@ -39,6 +41,22 @@ fn tools(repeat: u64, upstream: Revision, host: Revision) -> usize {
         let lifted = edge::lift_result(upstream, &method, answer.outcome.expect("a result"));
         let spelled = edge::downgrade_result(host, &method, &lifted, &own);
         black_box(Response { id: answer.id, outcome: Ok(spelled) }.to_frame());
+    }
+    frame.len()
+}
+
+/// Schemas of a list to declarations for scripts.
+fn typescript(repeat: u64) -> usize {
+    let frame = tool_list(true);
+    let result = response(&frame).outcome.expect("a result");
+    let tools = result.member("tools").and_then(|tools| tools.elements()).expect("a list");
+    let limits = Limits { depth: 16, nodes: 5000, size: 32 << 10, description: 4 << 10 };
+    for _ in 0..repeat {
+        let tools = black_box(&tools).iter().enumerate();
+        let tools = tools.map(|(at, definition)| Tool { member: format!("tool_{at}"), definition });
+        let (member, about) = ("many".to_owned(), String::new());
+        let namespace = Namespace { member, about, tools: tools.collect() };
+        black_box(declare(&[namespace], &limits, None));
     }
     frame.len()
 }

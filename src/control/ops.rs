@@ -3,6 +3,7 @@
 mod exec;
 mod offers;
 mod questions;
+mod scripts;
 mod tasks;
 
 /// An op, by name.
@@ -22,6 +23,8 @@ pub enum OpName {
     Tools,
     /// The tools that fit some words.
     Search,
+    /// Tools as TypeScript.
+    Types,
     /// The resources of the catalog.
     Resources,
     /// One resource is read.
@@ -46,6 +49,16 @@ pub enum OpName {
     ElicitDecline,
     /// One is dismissed.
     ElicitCancel,
+    /// Saved scripts.
+    Scripts,
+    /// One of them.
+    Script,
+    /// One is run.
+    ScriptRun,
+    /// One is saved.
+    ScriptSave,
+    /// One is removed.
+    ScriptRemove,
     /// Calls that nobody waits for.
     Tasks,
     /// One of them.
@@ -122,6 +135,8 @@ pub enum ParamKind {
     Object,
     /// Any JSON.
     Any,
+    /// A list of texts.
+    Texts,
 }
 
 /// One parameter.
@@ -330,6 +345,7 @@ pub const OPS: &[Op] = &[
         answer: "ToolsAnswer",
     },
     offers::SEARCH,
+    offers::TYPES,
     Op {
         name: OpName::Resources,
         id: "resources",
@@ -427,6 +443,11 @@ pub const OPS: &[Op] = &[
         answer: "AskAnswer",
     },
     exec::EXEC,
+    scripts::LIST,
+    scripts::SHOW,
+    scripts::RUN,
+    scripts::SAVE,
+    scripts::REMOVE,
     tasks::LIST,
     tasks::GET,
     tasks::CANCEL,

@@ -387,7 +387,7 @@ auth = { type = "query", name = "key", value = "hush" }
         let loaded = Settings::defaults(Path::new("/bin/mcpx")).unwrap();
         let count = |key| SettingsAnswer::of(&loaded, key).map(|answer| answer.settings.len());
         assert_eq!(count(Some("call.idleTimeout")), Ok(1));
-        assert_eq!(count(Some("call")), Ok(7));
+        assert_eq!(count(Some("call")), Ok(10));
         assert_eq!(count(None), Ok(loaded.resolved.all.len()));
         assert!(count(Some("call.idle_timeou")).unwrap_err().contains("`call.idle_timeout`"));
     }

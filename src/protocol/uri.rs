@@ -22,7 +22,7 @@ pub fn split(address: &str) -> Option<(&str, &str)> {
 }
 
 /// What addresses of artifacts have in a namespace's place.
-const ARTIFACTS: &str = "artifacts";
+pub const ARTIFACTS: &str = "artifacts";
 
 /// The address of an artifact (C-14).
 pub fn artifact(id: &str) -> String {

@@ -3,12 +3,15 @@
 //! - [`names`]: how servers and tools are called in a script.
 //! - [`types`]: TypeScript from JSON schemas. [`search`]: which tools fit some words. Both are pure.
 //! - [`values`]: what a script gets for the result of a tool; `types` declares the same.
+//! - [`saved`]: what a saved script says of itself, and arguments checked against it. Pure.
 //! - [`wire`]: what the daemon and a sandbox say to each other.
-//! - `sandbox`: the program `mcpx __sandbox`, which runs one script in a process of its own.
+//! - [`sandbox`]: the program `mcpx __sandbox`, which runs one script in a process of its own.
 //!
 //! Nothing here knows the daemon's state, its actors or the network.
 
 pub mod names;
+pub mod sandbox;
+pub mod saved;
 pub mod search;
 pub mod types;
 pub mod values;

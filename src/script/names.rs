@@ -17,13 +17,16 @@ pub fn members<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(String, &'a
     others.sort_unstable();
     others.dedup();
     let mut made: BTreeMap<&str, String> = BTreeMap::new();
+    // The last number of each name that was taken: a server may have thousands that look alike.
+    let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
     for name in others {
         let base = identifier(name);
-        let free = |candidate: &String| !taken.contains_key(candidate);
-        let numbered = (2_u32..).map(|number| format!("{base}_{number}"));
-        let Some(member) = std::iter::once(base.clone()).chain(numbered).find(free) else {
-            continue;
-        };
+        let mut member = base.clone();
+        while taken.contains_key(&member) {
+            let number = numbers.entry(base.clone()).or_insert(1);
+            *number += 1;
+            member = format!("{base}_{number}");
+        }
         taken.insert(member.clone(), name);
         made.insert(name, member);
     }
@@ -54,7 +57,8 @@ pub fn is_identifier(name: &str) -> bool {
 /// Names that mean something on every object: `await` asks for `then`, text asks for `toString`.
 const SPECIAL: [&str; 6] = ["then", "toString", "valueOf", "constructor", "__proto__", "toJSON"];
 
-fn identifier(name: &str) -> String {
+/// The name, with `_` for what an identifier cannot have.
+pub(super) fn identifier(name: &str) -> String {
     let clean = |c: char| if c.is_ascii_alphanumeric() || c == '$' { c } else { '_' };
     let made: String = name.chars().map(clean).collect();
     let digit = made.chars().next().is_none_or(|c| c.is_ascii_digit());

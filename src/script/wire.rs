@@ -164,6 +164,33 @@ pub struct Failure {
     pub content: Option<RawJson>,
 }
 
+impl std::fmt::Display for Failure {
+    /// `TypeError: what is wrong (line 3, column 7)`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.name, self.message)?;
+        match (self.line, self.column) {
+            (Some(line), Some(column)) => write!(f, " (line {line}, column {column})"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Names of the settings whose limits end a run: [`Failure::limit`].
+pub mod limit {
+    /// [`Limits::memory`](super::Limits::memory).
+    pub const MEMORY: &str = "exec.memory";
+    /// [`Limits::stack`](super::Limits::stack).
+    pub const STACK: &str = "exec.stack";
+    /// [`Limits::cpu_ms`](super::Limits::cpu_ms).
+    pub const CPU_TIME: &str = "exec.cpu_time";
+    /// [`Limits::output`](super::Limits::output).
+    pub const OUTPUT: &str = "exec.output_limit";
+    /// [`Limits::log`](super::Limits::log).
+    pub const LOG: &str = "exec.log_limit";
+    /// [`Limits::calls`](super::Limits::calls).
+    pub const CALLS: &str = "exec.max_calls";
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,10 @@
 //! A setting enters with the code that obeys it, never before.
 
 mod artifacts;
+mod exec;
+mod http;
 mod row;
+mod scripts;
 
 use std::time::Duration;
 
@@ -65,7 +68,22 @@ const fn restart(key: &'static str, kind: Kind, doc: &'static str) -> Def {
 }
 
 /// Every setting, in the order in which they are shown.
-pub const DEFS: &[Def] = &[
+pub const DEFS: &[Def] = &row::joined::<{ row::count(PARTS) }>(PARTS);
+
+/// The table in parts.
+const PARTS: &[&[Def]] = &[
+    CALLS,
+    artifacts::RESULTS,
+    exec::ROWS,
+    QUESTIONS,
+    artifacts::ROWS,
+    scripts::ROWS,
+    UPSTREAMS,
+    http::ROWS,
+    PROGRAM,
+];
+
+const CALLS: &[Def] = &[
     // What hosts see.
     live(
         "expose.mode",
@@ -102,6 +120,26 @@ pub const DEFS: &[Def] = &[
     live("search.max_results", count(1, 1000), "Most tools that a search may be asked for."),
     live("search.signature", size(64, MIB), "Longest signature of a tool that a search gives."),
     live("search.words", count(1, 1000), "Words of a query that count; the rest is left out."),
+    live(
+        "types.depth",
+        count(1, 64),
+        "Levels of a tool's schema that become TypeScript; what is deeper becomes `unknown`.",
+    ),
+    live(
+        "types.nodes",
+        count(16, 1_000_000),
+        "Schemas and values of one tool's schema that become TypeScript; the rest becomes `unknown`.",
+    ),
+    live(
+        "types.size",
+        size(KIB, GIB),
+        "How much TypeScript mcpx_types gives at once; it names the tools that are left out.",
+    ),
+    live(
+        "types.description",
+        size(0, MIB),
+        "How much of one description stands in a comment of the TypeScript.",
+    ),
     // Calls.
     live(
         "call.idle_timeout",
@@ -135,54 +173,9 @@ pub const DEFS: &[Def] = &[
         "A host without tasks is handed a call by mcpx_call that takes longer than this as a handle \
          for mcpx_task, and need not wait for it; 0: never.",
     ),
-    // Scripts.
-    live(
-        "exec.timeout",
-        time(MS, WEEK),
-        "Longest run of a script in all, without the time in which a modern host answers its questions; \
-         longer than call.total_timeout, so that a call's own limit strikes first.",
-    ),
-    live(
-        "exec.cpu_time",
-        time(MS, HOUR),
-        "Processor time that a script may use; waiting for calls costs none.",
-    ),
-    live("exec.memory", size(MIB, 16 * GIB), "Memory that a script may use."),
-    live(
-        "exec.stack",
-        size(64 * KIB, 64 * MIB),
-        "Stack that a script may use; deep recursion ends there.",
-    ),
-    live("exec.max_calls", count(1, 1_000_000), "Calls that one script may make in all."),
-    live(
-        "exec.concurrent_calls",
-        count(1, 4096),
-        "Calls of one script at once; more wait for their turn.",
-    ),
-    live("exec.output_limit", size(KIB, GIB), "Longest value, as JSON, that a script may return."),
-    live(
-        "exec.log_limit",
-        size(0, GIB),
-        "How much of what a script tells `console` is kept; what comes after it is dropped and counted.",
-    ),
-    live("exec.max_artifacts", count(0, 10_000), "Artifacts that one script may write."),
-    live("exec.max_running", count(1, 4096), "Scripts that run at once; more wait."),
-    live(
-        "exec.max_waiting",
-        count(0, 65_536),
-        "Scripts that may wait for others to end; beyond it they are refused as busy.",
-    ),
-    live(
-        "exec.warm",
-        count(0, 64),
-        "Sandboxes that are kept ready for the next scripts, from the first script on.",
-    ),
-    live(
-        "exec.warm_idle",
-        time(NOW, WEEK),
-        "How long sandboxes are kept ready while no script is run.",
-    ),
-    live("exec.start_timeout", time(MS, HOUR), "How long a sandbox may take to start."),
+];
+
+const QUESTIONS: &[Def] = &[
     // Questions.
     live(
         "elicit.hold",
@@ -282,11 +275,9 @@ pub const DEFS: &[Def] = &[
         "The longest rest between two looks after the task of a server, also where it asks for more.",
     ),
     live("tasks.page", count(1, 10_000), "Tasks on one page of tasks/list."),
-    // What is kept outside of answers.
-    artifacts::KEEP,
-    artifacts::MAX_SIZE,
-    artifacts::MAX_TOTAL,
-    artifacts::MAX,
+];
+
+const UPSTREAMS: &[Def] = &[
     // Upstreams: opening and lists.
     live(
         "upstream.protocol",
@@ -554,109 +545,9 @@ pub const DEFS: &[Def] = &[
         "How long the acknowledgement of a stream waits for servers to agree to tell of its \
          resources; those that have not by then are left out of it.",
     ),
-    // Hosts over HTTP.
-    live(
-        "http.listen",
-        Kind::Text(Form::Listen),
-        "The address and port where hosts reach mcpx over HTTP, under /mcp; empty or \"off\" means nowhere. \
-         Port 0 takes one that is free.",
-    ),
-    live(
-        "http.token",
-        Kind::Secret,
-        "What hosts over HTTP show as their bearer token. Without it one is made at the first start \
-         and kept in the state folder; `mcpx status --http` shows it. Given here, it also opens the \
-         control API under /v1 to whoever has it.",
-    ),
-    live(
-        "http.open",
-        Kind::Switch,
-        "Whether hosts over HTTP need no token: every program of this machine may then use every \
-         server. Only together with a loopback address.",
-    ),
-    live(
-        "http.allowed_hosts",
-        Kind::List(Form::Host),
-        "Further names under which mcpx is reached over HTTP, beside those of this machine; a request \
-         for any other is refused, because a web page may have made it.",
-    ),
-    live(
-        "http.allowed_origins",
-        Kind::List(Form::Origin),
-        "Further web pages that may speak to mcpx, beside those of this machine, by their origin.",
-    ),
-    restart("http.max_connections", count(1, 1_000_000), "Connections of hosts over HTTP at once."),
-    restart("http.max_body", size(KIB, GIB), "Longest body of a request over HTTP."),
-    restart(
-        "http.body_budget",
-        size(KIB, GIB),
-        "Bytes of all bodies of requests over HTTP that are read or worked on; more are refused.",
-    ),
-    restart(
-        "http.max_header_bytes",
-        size(KIB, MIB),
-        "Longest head of a request over HTTP: its first line and all headers together.",
-    ),
-    restart(
-        "http.header_timeout",
-        time(MS, HOUR),
-        "How long a connection over HTTP may take over the head of its next request, and then over \
-         its body.",
-    ),
-    restart(
-        "http.write_timeout",
-        time(MS, HOUR),
-        "A host over HTTP that takes nothing of its answer for this long is given up.",
-    ),
-    restart(
-        "http.linger",
-        time(NOW, MINUTE),
-        "How long the rest of a refused request is read and thrown away, so that the refusal arrives.",
-    ),
-    live(
-        "http.max_sessions",
-        count(1, 1_000_000),
-        "Sessions that hosts over HTTP may have open at once; one more is refused.",
-    ),
-    live(
-        "http.session_idle",
-        time(MS, WEEK),
-        "A session over HTTP that asked for nothing and listened to nothing for this long ends.",
-    ),
-    live(
-        "http.stream_after",
-        time(NOW, HOUR),
-        "A request over HTTP that is not answered after this is answered as a stream of events.",
-    ),
-    live(
-        "http.stream_queue",
-        count(1, 1_000_000),
-        "Events that may wait for one reader; of one that does not read, messages are dropped, but \
-         not answers.",
-    ),
-    live(
-        "http.max_streams",
-        count(1, 1_000),
-        "Streams of a session's own, opened with GET, at once; the newest is spoken to, and one more \
-         ends the oldest.",
-    ),
-    live(
-        "http.retry",
-        time(NOW, HOUR),
-        "How long a host whose stream broke is asked to wait before it comes back.",
-    ),
-    live(
-        "http.resume_events",
-        count(0, 1_000_000),
-        "Events of a session that are kept for a host that comes back for what it has missed.",
-    ),
-    live("http.resume_bytes", size(0, GIB), "Bytes of those events."),
-    live("http.resume_age", time(NOW, WEEK), "How long such an event is kept."),
-    live(
-        "transport.sse_keep_alive",
-        time(MS, HOUR),
-        "A stream of events that was silent for this long sends a comment, as a sign of life.",
-    ),
+];
+
+const PROGRAM: &[Def] = &[
     // The shim.
     live(
         "shim.autostart",

@@ -4,8 +4,10 @@ mod artifacts;
 mod elicit;
 mod exec;
 mod listen;
+mod scripts;
 mod search;
 mod tasks;
+mod types;
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -19,8 +21,10 @@ pub use self::artifacts::ArtifactSettings;
 pub use self::elicit::ElicitSettings;
 pub use self::exec::ExecSettings;
 pub use self::listen::ListenSettings;
+pub use self::scripts::ScriptSettings;
 pub use self::search::SearchSettings;
 pub use self::tasks::TaskSettings;
+pub use self::types::TypesSettings;
 use super::layers::Resolved;
 use super::servers::{ExposeMode, ServerDef, preference_of_word};
 use super::value::{Secret, Value};
@@ -53,6 +57,8 @@ pub struct Settings {
     pub exec: ExecSettings,
     /// Stored results and files of scripts.
     pub artifacts: ArtifactSettings,
+    /// Saved scripts.
+    pub scripts: ScriptSettings,
     /// Openings and lists.
     pub upstream: UpstreamSettings,
     /// Remote servers.
@@ -67,6 +73,8 @@ pub struct Settings {
     pub expose: ExposeSettings,
     /// Searches.
     pub search: SearchSettings,
+    /// TypeScript of schemas.
+    pub types: TypesSettings,
     /// Events, logs and the daemon itself.
     pub daemon: DaemonSettings,
     /// The command line.
@@ -174,6 +182,12 @@ pub struct CallSettings {
     pub repeat_memory: usize,
     /// `call.handle_after`: a call that outlasts it is handed back as a handle; zero never.
     pub handle_after: Duration,
+    /// `call.result_limit` in bytes: a longer result is stored; 0 never.
+    pub result_limit: usize,
+    /// `call.result_head` in bytes: what is given of such a result.
+    pub result_head: usize,
+    /// `call.media_limit` in bytes: a picture or a sound that stays in such a result.
+    pub media_limit: usize,
 }
 
 /// Openings and lists.
@@ -391,6 +405,7 @@ impl Settings {
             tasks: TaskSettings::of(v),
             exec: ExecSettings::of(v),
             artifacts: ArtifactSettings::of(v),
+            scripts: ScriptSettings::of(v),
             upstream: v.upstream(),
             remote: v.remote(),
             pool: v.pool(),
@@ -398,6 +413,7 @@ impl Settings {
             shim: v.shim(),
             expose: v.expose(),
             search: v.search(),
+            types: v.types(),
             daemon: v.daemon(),
             cli: CliSettings {
                 spinner_delay: v.time("cli.spinner_delay"),
@@ -554,6 +570,9 @@ impl Values<'_> {
             log_queue: self.count("call.log_queue"),
             repeat_memory: self.count("call.repeat_memory"),
             handle_after: self.time("call.handle_after"),
+            result_limit: self.count("call.result_limit"),
+            result_head: self.count("call.result_head"),
+            media_limit: self.count("call.media_limit"),
         }
     }
 

@@ -9,6 +9,7 @@ mod setup;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod artifacts;
 mod attribution;
 mod commands;
 mod configuration;
@@ -16,6 +17,7 @@ mod daemon;
 mod demo;
 mod elicit;
 mod environment;
+mod exec;
 mod first_run;
 mod follow;
 mod gap;

@@ -1,4 +1,4 @@
-//! Resources and prompts by hand: `mcpx resources`, `read`, `prompts`, `prompt`.
+//! Resources, prompts and types by hand: `mcpx resources`, `read`, `prompts`, `prompt`, `types`.
 
 use serde_json::json;
 
@@ -73,4 +73,33 @@ async fn the_demo_offers_both() {
     assert!(read.stdout.contains("built into mcpx"), "{read:?}");
     let prompt = daemon.cli(&["prompt", "demo", "greet", "name=Ada"]).await.expect_code(0);
     assert!(prompt.stdout.starts_with("user: ") && prompt.stdout.contains("Ada"), "{prompt:?}");
+}
+
+/// `types` declares tools for scripts and compilers: of a server, some of its tools, or all servers.
+#[tokio::test]
+async fn tools_are_declared() {
+    let fakes = |daemon: &Daemon| {
+        vec![daemon.fake("up").args("--tools echo,add"), daemon.fake("b-c").args("--tools echo")]
+    };
+    let daemon = setup::start(fakes, "");
+    let shown = daemon.cli(&["types", "up"]).await.expect_code(0).stdout;
+    assert!(shown.starts_with("interface Tools {\n") && shown.contains("add(args: {"), "{shown}");
+    let one = daemon.cli(&["types", "up", "echo"]).await.expect_code(0).stdout;
+    assert!(one.contains("echo(args?: { text?: string })") && !one.contains("add("), "{one}");
+    let rest = daemon.cli(&["types"]).await.expect_code(0).stdout;
+    assert!(rest.contains("declare const tools: Tools;") && !rest.contains("echo("), "{rest}");
+    let all = daemon.cli(&["types", "--all"]).await.expect_code(0).stdout;
+    for words in ["declare class ToolError", "\n  up: {\n", "\n  b_c: {\n"] {
+        assert!(all.contains(words), "{all}");
+    }
+    let answer = daemon.cli(&["types", "up", "--json"]).await.expect_code(0).json();
+    assert_eq!(
+        (answer["declarations"].as_str(), &answer["unlisted"]),
+        (Some(shown.as_str()), &json!([]))
+    );
+    let missing = daemon.cli(&["types", "up", "ehco"]).await.expect_code(1);
+    assert!(missing.stderr.contains("echo"), "{missing:?}");
+    let missing = daemon.cli(&["types", "upp"]).await.expect_code(1);
+    assert!(missing.stderr.contains("`up`"), "{missing:?}");
+    daemon.cli(&["types", "up", "--all"]).await.expect_code(1);
 }

@@ -2,7 +2,7 @@
 //!
 //! Arguments, where a tool has any (all optional):
 //! `echo {text}` · `add {a, b}` · `fail {text}` (isError) · `rpc_error {code, message, data}` ·
-//! `params` (the request line as it came) · `big {bytes}` (F08) · `content` (a block of every
+//! `params` (the request line as it came) · `result {of}` (that, as its result) · `big {bytes}` (F08) · `content` (a block of every
 //! type of the revision) · `structured {shape}` (see `calls.rs`, F42) · `slow {ms, steps}`
 //! (progress, heeds cancellation) · `sleep {ms}` (neither) · `hang` (never answers) ·
 //! `progress {kind}` = `made_up`, late, decreasing, flood (`count`, `ms`) (F37) · `ledger {text}` ·
@@ -23,12 +23,13 @@ use crate::calls;
 use crate::questions;
 use crate::state::{Ask, Fake};
 
-const NAMES: [&str; 31] = [
+const NAMES: [&str; 32] = [
     "echo",
     "add",
     "fail",
     "rpc_error",
     "params",
+    "result",
     "big",
     "content",
     "structured",
@@ -128,6 +129,7 @@ fn run(fake: &Arc<Fake>, ask: &Ask) {
             fake.error(ask, code, &ask.text("message"), ask.arg("data").clone());
         }
         "params" => text(fake, ask, String::from_utf8_lossy(&ask.raw).trim_end()),
+        "result" => fake.result(ask, ask.arg("of").clone()),
         "big" => calls::big(fake, ask),
         "content" => calls::content(fake, ask),
         "structured" => calls::structured(fake, ask),

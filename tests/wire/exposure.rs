@@ -10,10 +10,12 @@ use crate::support::fake::Fake;
 use crate::support::raw_host::text_of;
 use crate::support::schema::MODERN;
 
-const CORE: [&str; 7] = [
+const CORE: [&str; 9] = [
     "mcpx_namespaces",
     "mcpx_search",
+    "mcpx_types",
     "mcpx_call",
+    "mcpx_exec",
     "mcpx_read",
     "mcpx_resources",
     "mcpx_task",

@@ -9,11 +9,14 @@ use super::super::support::progress::ProgressSender;
 use super::super::upstreams::{Answers, CallWant, Caller, Reason};
 use super::refused;
 use crate::control::ApiError;
-use crate::control::types::{AskAnswer, CallRequest, FailureCode, NamespaceTools, ToolsAnswer};
+use crate::control::types::{
+    AskAnswer, CallRequest, FailureCode, NamespaceTools, ToolsAnswer, TypesAnswer, TypesRequest,
+};
 use crate::protocol::jsonrpc::{Method, Object, RawJson};
 use crate::protocol::model::{questions, tool_result};
 use crate::protocol::revision::Era;
 use crate::protocol::session::upstream::{ListKind, TaskWant};
+use crate::script::types::PRELUDE;
 use crate::settings::mistake::hint;
 
 /// Who calls when no host does.
@@ -46,6 +49,35 @@ pub(super) async fn tools(
         }
     });
     Ok(RawJson::write(&ToolsAnswer { namespaces: namespaces.collect() }))
+}
+
+/// For people and compilers: whole, however much it is.
+pub(super) async fn types(context: &Context, wanted: TypesRequest) -> Result<RawJson, ApiError> {
+    let TypesRequest { namespace, tools, all, project } = wanted;
+    let namespace = namespace.as_deref();
+    let wrong = |text: &str| Err(ApiError::new(FailureCode::BadRequest, text.to_owned()));
+    match namespace {
+        Some(_) if all => return wrong("it is one namespace, or `all`"),
+        None if !tools.is_empty() => {
+            return wrong("`tools` needs the `namespace` that they are of");
+        }
+        _ => {}
+    }
+    if namespace.is_none() && !all {
+        let declarations = PRELUDE.to_owned();
+        return Ok(RawJson::write(&TypesAnswer { declarations, unlisted: Vec::new() }));
+    }
+    let (servers, reason) = choose(context, ListKind::Tools, namespace, project.as_deref()).await?;
+    let never = servers.iter().filter(|server| server.listing == Listing::Never);
+    let unlisted: Vec<String> = never.map(|server| server.def.namespace.clone()).collect();
+    if let (Some(text), [_]) = (reason, unlisted.as_slice()) {
+        return Err(ApiError::new(FailureCode::Unavailable, text));
+    }
+    let declared = dispatch::declare_types(context, &servers, &tools, None)
+        .map_err(|text| ApiError::new(FailureCode::NotFound, text))?;
+    let prelude = if all { PRELUDE } else { "" };
+    let declarations = format!("{prelude}{}", declared.text);
+    Ok(RawJson::write(&TypesAnswer { declarations, unlisted }))
 }
 
 /// The servers whose lists are wanted, listed as far as that can be, and why the one that was asked

@@ -1,9 +1,12 @@
 //! Ops on resources and prompts.
 
+use std::sync::Arc;
+
 use super::super::catalog::CatalogServer;
 use super::super::dispatch::{self, Context, Told};
 use super::calls::{caller, choose, listing, namespace, told_error};
 use super::refused;
+use crate::actors::artifacts::Record;
 use crate::actors::catalog::{Listing, Offers};
 use crate::control::ApiError;
 use crate::control::types::{
@@ -36,6 +39,12 @@ pub(super) async fn resources(
     namespace: Option<&str>,
     project: Option<&str>,
 ) -> Result<RawJson, ApiError> {
+    let snapshot = context.catalog.snapshot();
+    let is_server = snapshot.servers.iter().any(|server| server.def.namespace == uri::ARTIFACTS);
+    let stored = stored(context);
+    if namespace == Some(uri::ARTIFACTS) && !is_server {
+        return Ok(RawJson::write(&ResourcesAnswer { namespaces: vec![stored] }));
+    }
     let (servers, reason) = choose(context, ListKind::Resources, namespace, project).await?;
     let namespaces = servers.iter().map(|server| {
         let (listing, reason) = listing(&server.resources.listing, reason.clone());
@@ -48,7 +57,29 @@ pub(super) async fn resources(
             templates: addressed(server, ListKind::Templates, &server.templates),
         }
     });
-    Ok(RawJson::write(&ResourcesAnswer { namespaces: namespaces.collect() }))
+    let stored = Some(stored).filter(|stored| namespace.is_none() && !stored.resources.is_empty());
+    Ok(RawJson::write(&ResourcesAnswer { namespaces: namespaces.chain(stored).collect() }))
+}
+
+/// Artifacts, newest first, as resources of mcpx itself.
+fn stored(context: &Context) -> NamespaceResources {
+    let resource = |record: &Arc<Record>| {
+        let mut item = Object::new();
+        item.set("uri", RawJson::write(&uri::artifact(&record.id)));
+        item.set("name", RawJson::write(&record.name));
+        item.set("description", RawJson::write(&format!("Of {}", record.maker)));
+        item.set("mimeType", RawJson::write(&record.kind));
+        item.set("size", RawJson::write(&record.size));
+        item.write()
+    };
+    NamespaceResources {
+        namespace: uri::ARTIFACTS.to_owned(),
+        server: "mcpx".to_owned(),
+        listing: "whole".to_owned(),
+        reason: None,
+        resources: context.artifacts.all().iter().map(resource).collect(),
+        templates: Vec::new(),
+    }
 }
 
 /// The items under `mcpx://` addresses, whatever hosts see: those can be read in every mode.

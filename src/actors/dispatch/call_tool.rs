@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::arguments::{self, Wanted};
 use super::as_task::{self, Plan};
 use super::nearest::did_you_mean;
+use super::outside::{self, Origin};
 use super::{Context, Request, Told, tools};
 use crate::actors::catalog::{CatalogServer, Listing, Snapshot, ToolRecord};
 use crate::actors::upstreams::{Answers, Caller, Reason};
@@ -41,7 +42,9 @@ pub(super) async fn for_script(context: &Context, request: Request, wanted: &Wan
     let mut params = Object::new();
     params.set("name", RawJson::write(&prepared.tool.name));
     params.set("arguments", prepared.arguments.clone());
-    match run(context, request, params.write(), prepared, task).await {
+    // A result that only a script sees is in nobody's way.
+    let limit = usize::MAX;
+    match run(context, request, params.write(), prepared, task, limit).await {
         Ok(result) => result,
         Err(error) => tool_result::text_result(&error.message, true),
     }
@@ -60,13 +63,14 @@ async fn start(
     let plan = as_task::plan(&request, called, &settings)?;
     let task = plan.want(&request, called, &settings);
     let upstream = upstream_params(&request, params, &prepared);
+    let limit = settings.call.result_limit;
     if matches!(plan, Plan::Inline) {
-        return run(context, request, upstream, prepared, task).await;
+        return run(context, request, upstream, prepared, task, limit).await;
     }
     let begin = as_task::begin(&request, &plan, name, &prepared.server.def.key);
     let handover = as_task::hand_over(&mut request, &plan);
     let own = context.clone();
-    let work = Box::pin(async move { run(&own, request, upstream, prepared, task).await });
+    let work = Box::pin(async move { run(&own, request, upstream, prepared, task, limit).await });
     Box::pin(as_task::run(context, plan, handover, begin, task, work)).await
 }
 
@@ -159,9 +163,11 @@ async fn run(
     upstream: RawJson,
     prepared: Prepared,
     task: Option<TaskWant>,
+    result_limit: usize,
 ) -> Outcome {
     let Prepared { server, tool, arguments } = prepared;
     let repeats = Arc::clone(&request.repeats);
+    let owner = request.tasks.session.clone();
     let asks_host = matches!(request.caller.answers.present(), Answers::Inline { .. });
     let key: Arc<str> = Arc::from(server.def.key.as_str());
     let outcome = tools::upstream_call(context, request, key, &tool, upstream, task).await;
@@ -173,7 +179,13 @@ async fn run(
         }
         Ok(Ok(result)) => {
             let failed = tool_result::is_error(&result);
-            let result = tool_result::with_text_copy(result);
+            let mut result = tool_result::with_text_copy(result);
+            if result_limit > 0 && result.len() > result_limit {
+                let maker = format!("tool `{}` of server `{}`", tool.name, server.def.key);
+                let owner = owner.as_deref().map(str::to_owned);
+                let origin = Origin { maker, name: tool.name.clone(), owner };
+                result = Box::pin(outside::keep_outside(context, result, origin)).await;
+            }
             (if failed { explain(result, &arguments, &tool) } else { result }, failed)
         }
         // H-63: what a model can mend is a result, in the upstream's words and with the schema.

@@ -1,8 +1,9 @@
-//! Parts of a text or of bytes, as `mcpx_read` is asked for them. Pure.
+//! Parts of a text or of bytes, as `mcpx_read` is asked for them.
 
-use std::fmt::Write as _;
+use std::io::{self, BufRead, Cursor, Read as _, Seek, SeekFrom};
+use std::ops::Range;
 
-use regex::RegexBuilder;
+use regex::{Regex, RegexBuilder};
 
 /// Which part.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,95 +41,201 @@ pub(super) struct Excerpt {
     pub(super) note: Option<String>,
 }
 
-/// A part of `whole`, at most `limit` bytes of it. An error is text for the model.
-pub(super) fn excerpt(whole: &str, part: &Part, limit: usize) -> Result<Excerpt, String> {
-    let (text, first_line) = match part {
-        Part::Head => (whole.to_owned(), 1),
-        Part::Lines(from, to) => (lines(whole, (*from).max(1), *to), (*from).max(1)),
-        Part::Bytes(from, to) => return Ok(bytes(whole, *from, *to, limit)),
-        Part::Matches(pattern) => (matches(whole, pattern)?, 1),
-    };
-    let shown = head(&text, limit);
-    let total = whole.lines().count();
-    let note = match part {
-        Part::Matches(_) if text.is_empty() => Some(format!("None of {total} lines matches.")),
-        Part::Matches(_) if shown.len() < text.len() => Some(format!(
-            "{} of {} matching lines are shown (setting expose.read_limit).",
-            shown.lines().count(),
-            text.lines().count(),
-        )),
-        Part::Lines(from, _) if text.is_empty() => {
-            Some(format!("There is no line {from}: it has {total} lines."))
-        }
-        Part::Head | Part::Lines(..) if shown.len() < whole.len() => {
-            let last = first_line + shown.lines().count().max(1) - 1;
-            let mut note = format!("Lines {first_line} to {last} of {total}.");
-            if shown.len() < text.len() {
-                // Writing to a string cannot fail.
-                let _ = write!(
-                    note,
-                    " {} of {} bytes are shown at once (setting expose.read_limit); ask for more \
-                     with `lines`, `bytes` or `pattern`.",
-                    shown.len(),
-                    text.len()
-                );
-            }
-            Some(note)
-        }
-        _ => None,
-    };
-    Ok(Excerpt { text: shown.to_owned(), note })
+/// How much there is of a text in all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Whole {
+    pub(super) bytes: u64,
+    pub(super) lines: u64,
 }
 
-fn lines(whole: &str, from: usize, to: usize) -> String {
-    let wanted = whole.split_inclusive('\n').skip(from - 1);
-    wanted.take(to.saturating_sub(from).saturating_add(1)).collect()
+/// A part of `whole`, at most `limit` bytes of it. An error is text for the model.
+pub(super) fn excerpt(whole: &str, part: &Part, limit: usize) -> Result<Excerpt, String> {
+    let size = Whole { bytes: number(whole.len()), lines: number(whole.lines().count()) };
+    excerpt_of(&mut Cursor::new(whole), size, part, limit)
+}
+
+/// The same of a text that is read as far as it is needed, from its beginning. It is taken for UTF-8:
+/// what is not becomes U+FFFD.
+pub(super) fn excerpt_of(
+    source: &mut (impl BufRead + Seek),
+    whole: Whole,
+    part: &Part,
+    limit: usize,
+) -> Result<Excerpt, String> {
+    let read = match part {
+        Part::Head => lines(source, whole, 1, usize::MAX, limit),
+        Part::Lines(from, to) => lines(source, whole, (*from).max(1), *to, limit),
+        Part::Bytes(from, to) => bytes(source, whole, *from, *to, limit),
+        Part::Matches(pattern) => matches(source, whole, &compiled(pattern)?, limit),
+    };
+    read.map_err(|error| format!("it could not be read to its end: {error}"))
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// As many of the lines as fit; of a first one that does not, as much as fits.
+fn lines(
+    source: &mut impl BufRead,
+    whole: Whole,
+    from: usize,
+    to: usize,
+    limit: usize,
+) -> io::Result<Excerpt> {
+    let mut offset = 0;
+    for _ in 1..from {
+        let skipped = source.skip_until(b'\n')?;
+        offset += skipped;
+        if skipped == 0 {
+            let note = Some(format!("There is no line {from}: it has {} lines.", whole.lines));
+            return Ok(Excerpt { text: String::new(), note });
+        }
+    }
+    let wanted = to.saturating_sub(from).saturating_add(1);
+    // One byte more than there is room for tells that there is more.
+    let mut room = source.take(number(limit).saturating_add(1));
+    let (mut taken, mut count, mut cut) = (Vec::new(), 0, false);
+    while count < wanted {
+        let before = taken.len();
+        if room.read_until(b'\n', &mut taken)? == 0 {
+            break;
+        }
+        if taken.len() > limit {
+            cut = true;
+            taken.truncate(if count == 0 { limit } else { before });
+            break;
+        }
+        count += 1;
+    }
+    let text = whole_characters(taken);
+    let note = if text.is_empty() && whole.lines > 0 && !cut {
+        Some(format!("There is no line {from}: it has {} lines.", whole.lines))
+    } else if cut && count == 0 {
+        Some(format!(
+            "The beginning of line {from} of {}: bytes {offset} to {} of {}, as much as is given at once \
+             (setting expose.read_limit); ask for more with `bytes` or `pattern`.",
+            whole.lines,
+            offset + text.len().saturating_sub(1),
+            whole.bytes
+        ))
+    } else if cut {
+        Some(format!(
+            "Lines {from} to {} of {}; {} bytes are given at once (setting expose.read_limit). Ask \
+             for more with `lines`, `bytes` or `pattern`.",
+            from + count - 1,
+            whole.lines,
+            text.len()
+        ))
+    } else if number(text.len()) < whole.bytes {
+        Some(format!("Lines {from} to {} of {}.", from + count.max(1) - 1, whole.lines))
+    } else {
+        None
+    };
+    Ok(Excerpt { text, note })
 }
 
 /// The bytes asked for, without the halves of characters at the ends.
-fn bytes(whole: &str, from: usize, to: usize, limit: usize) -> Excerpt {
-    let end = to.saturating_add(1).min(from.saturating_add(limit)).min(whole.len());
-    let start = ceil(whole, from.min(end));
-    let end = floor(whole, end).max(start);
-    let text = whole.get(start..end).unwrap_or_default().to_owned();
+fn bytes(
+    source: &mut (impl BufRead + Seek),
+    whole: Whole,
+    from: usize,
+    to: usize,
+    limit: usize,
+) -> io::Result<Excerpt> {
+    source.seek(SeekFrom::Start(number(from)))?;
+    let wanted = to.saturating_sub(from).saturating_add(1).min(limit);
+    let mut taken = Vec::new();
+    source.take(number(wanted)).read_to_end(&mut taken)?;
+    let halves = taken.iter().take_while(|byte| is_inside_character(**byte)).count();
+    let text = whole_characters(taken.split_off(halves));
+    let start = from + halves;
     let note = if text.is_empty() {
-        format!("There is nothing there: it has {} bytes.", whole.len())
+        format!("There is nothing there: it has {} bytes.", whole.bytes)
     } else {
-        format!("Bytes {start} to {} of {}.", end - 1, whole.len())
+        format!("Bytes {start} to {} of {}.", start + text.len() - 1, whole.bytes)
     };
-    Excerpt { text, note: Some(note) }
+    Ok(Excerpt { text, note: Some(note) })
 }
 
-fn matches(whole: &str, pattern: &str) -> Result<String, String> {
+const fn is_inside_character(byte: u8) -> bool {
+    byte & 0b1100_0000 == 0b1000_0000
+}
+
+/// Text without the beginning of a character at its end.
+fn whole_characters(mut bytes: Vec<u8>) -> String {
+    if let Err(error) = std::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+    {
+        bytes.truncate(error.valid_up_to());
+    }
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+fn compiled(pattern: &str) -> Result<Regex, String> {
     // What a compiled pattern may weigh; the crate's own limit is ten times that.
     const WEIGHT: usize = 1 << 20;
-    let pattern = RegexBuilder::new(pattern)
-        .size_limit(WEIGHT)
-        .build()
-        .map_err(|error| format!("`pattern` is no regular expression: {error}"))?;
-    let mut found = String::new();
-    for (at, line) in whole.lines().enumerate().filter(|(_, line)| pattern.is_match(line)) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(found, "{}: {line}", at + 1);
+    let built = RegexBuilder::new(pattern).size_limit(WEIGHT).build();
+    built.map_err(|error| format!("`pattern` is no regular expression: {error}"))
+}
+
+fn matches(
+    source: &mut impl BufRead,
+    whole: Whole,
+    pattern: &Regex,
+    limit: usize,
+) -> io::Result<Excerpt> {
+    let (mut text, mut shown, mut found) = (String::new(), 0_usize, 0_usize);
+    let (mut line, mut at, mut offset, mut full) = (Vec::new(), 0_usize, 0_usize, false);
+    while source.read_until(b'\n', &mut line)? > 0 {
+        at += 1;
+        let content = String::from_utf8_lossy(&line);
+        let content = content.trim_end_matches('\n').trim_end_matches('\r');
+        if let Some(place) = pattern.find(content) {
+            found += 1;
+            let told = around(content, at, offset, place.range());
+            full |= text.len() + told.len() > limit && found > 1;
+            if !full {
+                text.push_str(&told);
+                shown += 1;
+            }
+        }
+        offset += line.len();
+        line.clear();
     }
-    Ok(found)
+    let note = match found {
+        0 => Some(format!("None of {} lines matches.", whole.lines)),
+        _ if full => Some(format!(
+            "{shown} of {found} matching lines are shown (setting expose.read_limit)."
+        )),
+        _ => None,
+    };
+    Ok(Excerpt { text: head(&text, limit).to_owned(), note })
+}
+
+/// A line that matches with its number; of a long one what is around the match, and where that begins.
+fn around(line: &str, number: usize, offset: usize, place: Range<usize>) -> String {
+    const WIDE: usize = 1000;
+    const BEFORE: usize = 200;
+    if line.len() <= WIDE {
+        return format!("{number}: {line}\n");
+    }
+    let start = line.floor_char_boundary(place.start.saturating_sub(BEFORE));
+    let end = line.floor_char_boundary(start.saturating_add(WIDE));
+    let window = line.get(start..end).unwrap_or_default();
+    let (before, after) =
+        (if start > 0 { "…" } else { "" }, if end < line.len() { "…" } else { "" });
+    format!("{number}, from byte {}: {before}{window}{after}\n", offset + start)
 }
 
 /// As many whole lines as fit; of a single line that does not, as much as fits.
-fn head(text: &str, limit: usize) -> &str {
+pub(super) fn head(text: &str, limit: usize) -> &str {
     if text.len() <= limit {
         return text;
     }
-    let cut = text.get(..floor(text, limit)).unwrap_or_default();
+    let cut = text.get(..text.floor_char_boundary(limit)).unwrap_or_default();
     cut.rfind('\n').and_then(|at| cut.get(..=at)).unwrap_or(cut)
-}
-
-fn floor(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
-}
-
-fn ceil(text: &str, at: usize) -> usize {
-    (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 
 #[cfg(test)]
@@ -147,7 +254,7 @@ mod tests {
         assert_eq!(cut(&Part::Head, 99), (TEXT.to_owned(), String::new()));
         let (text, note) = cut(&Part::Head, 9);
         assert_eq!(text, "one\n");
-        assert!(note.starts_with("Lines 1 to 1 of 3.") && note.contains("expose.read_limit"));
+        assert!(note.starts_with("Lines 1 to 1 of 3;") && note.contains("expose.read_limit"));
         assert_eq!(cut(&Part::Head, 2).0, "on");
     }
 
@@ -173,6 +280,21 @@ mod tests {
         assert!(cut(&Part::Matches("zzz".into()), 99).1.contains("3 lines"));
         assert!(cut(&Part::Matches("t".into()), 12).1.starts_with("1 of 2"));
         assert!(excerpt(TEXT, &Part::Matches("(".into()), 9).is_err());
+    }
+
+    /// A line may be the whole of a text: JSON often is.
+    #[test]
+    fn long_lines_are_given_in_parts() {
+        let long = format!("a\n{}needle ä{}\n", "x".repeat(5000), "y".repeat(5000));
+        let cut = |part: Part, limit| excerpt(&long, &part, limit).unwrap();
+        let found = cut(Part::Matches("needle".into()), 9000);
+        assert!(found.text.starts_with("2, from byte 4802: …xxx"), "{}", &found.text[..60]);
+        assert!(found.text.contains("needle ä") && found.text.len() < 1100);
+        let line = cut(Part::Lines(2, 2), 100);
+        assert_eq!(line.text.len(), 100);
+        assert!(line.note.unwrap().contains("line 2 of 2: bytes 2 to 101 of 10012"));
+        assert_eq!(cut(Part::Bytes(5008, 5009), 100).text, " ");
+        assert_eq!(cut(Part::Bytes(5010, 5010), 100).text, "");
     }
 
     #[test]

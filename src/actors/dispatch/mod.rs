@@ -5,6 +5,7 @@
 
 mod alone;
 mod arguments;
+mod artifacts;
 mod as_task;
 mod call_tool;
 mod completion;
@@ -18,6 +19,7 @@ mod nearest;
 mod offers;
 mod op_tools;
 mod outcome;
+mod outside;
 mod prompts;
 mod read_tool;
 mod repeats;
@@ -25,12 +27,14 @@ mod resources;
 mod resources_tool;
 mod resumed;
 mod rounds;
+mod scripts_tool;
 mod search;
 mod status;
 mod subscriptions;
 mod task_tool;
 mod tasks;
 mod tools;
+mod types;
 
 use std::sync::Arc;
 
@@ -62,6 +66,7 @@ pub(crate) use rounds::{Conversation, Subject, call as call_upstream};
 pub(crate) use search::{find as search, value as search_value};
 pub(crate) use subscriptions::subscribe;
 pub(crate) use tools::{own_names, shows_core, visible_views};
+pub(crate) use types::declare as declare_types;
 
 /// The handles that a request may use. One for the whole daemon.
 #[derive(Debug, Clone)]
@@ -88,6 +93,8 @@ pub struct Context {
     pub artifacts: super::artifacts::ArtifactsHandle,
     /// Sandboxes for scripts.
     pub exec: super::exec::ExecHandle,
+    /// Saved scripts.
+    pub scripts: super::scripts::ScriptsHandle,
     /// The host connections.
     pub hosts: super::hosts::HostsHandle,
     /// Where hosts come in over HTTP.

@@ -68,7 +68,7 @@ fn one_line(server: &CatalogServer) -> String {
 }
 
 /// Title and description as the server gives them, on one line.
-fn about(server: &CatalogServer) -> String {
+pub(super) fn about(server: &CatalogServer) -> String {
     const SHOWN: usize = 160;
     let info = Object::read_or_empty(server.info.as_ref());
     let name = info.get_str("title").or_else(|| info.get_str("name")).unwrap_or_default();

@@ -1,16 +1,20 @@
 //! `mcpx_read`: a resource, or the part of it that is asked for, as a result a model can use.
 
+use std::fmt::Display;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::arguments::{object_of, only_known};
-use super::excerpt::{Part, excerpt};
+use super::artifacts::{self, Piece};
+use super::excerpt::{Excerpt, Part, excerpt};
 use super::resources::{Wanted, read_address};
 use super::{Context, Request};
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::tool_result::{text_block, text_result};
 use crate::protocol::model::{answers, questions};
 use crate::protocol::session::Outcome;
+use crate::protocol::uri;
 
 pub(super) async fn answer(context: &Context, request: Request) -> Outcome {
     match read(context, request).await {
@@ -27,6 +31,10 @@ pub(super) async fn answer(context: &Context, request: Request) -> Outcome {
 async fn read(context: &Context, request: Request) -> Result<Vec<RawJson>, Outcome> {
     let told = |text: String| Ok(text_result(&text, true));
     let (address, part) = wanted(request.params.member("arguments").as_ref()).map_err(told)?;
+    if let Some(id) = uri::artifact_id(&address) {
+        let blocks = artifact(context, &address, id, part).await;
+        return blocks.map_err(|why| told(format!("`{address}` cannot be read: {why}.")));
+    }
     let mut params = Object::new();
     params.set("uri", RawJson::write(&address));
     questions::copy_answers(&request.params, &mut params);
@@ -66,6 +74,49 @@ async fn read(context: &Context, request: Request) -> Result<Vec<RawJson>, Outco
     Ok(blocks)
 }
 
+/// A part of an artifact, which is read no further than that takes.
+async fn artifact(
+    context: &Context,
+    address: &str,
+    id: &str,
+    part: Part,
+) -> Result<Vec<RawJson>, String> {
+    let settings = context.settings();
+    let limits = (settings.expose.read_limit, settings.call.media_limit);
+    let whole = part == Part::Head;
+    Ok(match artifacts::part(context, id, part, limits).await? {
+        Piece::Text(excerpt) => texts(excerpt),
+        Piece::Bytes { blob, from, given, kind, all } => {
+            let mut item = Object::new();
+            item.set("uri", RawJson::write(address));
+            item.set("mimeType", RawJson::write(&kind));
+            item.set("blob", RawJson::write(&blob));
+            let item = item.write();
+            if whole {
+                vec![block(&item, &blob, &kind)]
+            } else {
+                vec![embedded(&item), text_block(&bytes_note(given, from, all))]
+            }
+        }
+    })
+}
+
+fn texts(excerpt: Excerpt) -> Vec<RawJson> {
+    let mut blocks = Vec::new();
+    if !excerpt.text.is_empty() {
+        blocks.push(text_block(&excerpt.text));
+    }
+    blocks.extend(excerpt.note.map(|note| text_block(&format!("[{note}]"))));
+    if blocks.is_empty() {
+        blocks.push(text_block("It is empty."));
+    }
+    blocks
+}
+
+fn bytes_note(given: usize, from: impl Display, all: impl Display) -> String {
+    format!("[{given} bytes from {from} on, of {all}.]")
+}
+
 fn wanted(arguments: Option<&RawJson>) -> Result<(String, Part), String> {
     let given = object_of(arguments)?;
     only_known("mcpx_read", &given, &["uri", "lines", "bytes", "pattern"])?;
@@ -92,13 +143,7 @@ fn wanted(arguments: Option<&RawJson>) -> Result<(String, Part), String> {
 /// The blocks for one of a resource's contents.
 fn content(item: &RawJson, part: &Part, limit: usize) -> Result<Vec<RawJson>, String> {
     if let Some(text) = item.member_str("text") {
-        let excerpt = excerpt(&text, part, limit)?;
-        let mut blocks = Vec::new();
-        if !excerpt.text.is_empty() {
-            blocks.push(text_block(&excerpt.text));
-        }
-        blocks.extend(excerpt.note.map(|note| text_block(&format!("[{note}]"))));
-        return Ok(blocks);
+        return Ok(texts(excerpt(&text, part, limit)?));
     }
     let Some(blob) = item.member_str("blob") else {
         return Ok(vec![text_block("[It has neither text nor bytes.]")]);
@@ -124,7 +169,7 @@ fn binary(item: &RawJson, blob: &str, part: &Part, limit: usize) -> Result<Vec<R
             })?;
             let end = to.saturating_add(1).min(from.saturating_add(limit)).min(all.len());
             let bytes = all.get(*from..end).unwrap_or_default();
-            let note = format!("[{} bytes from {from} on, of {}.]", bytes.len(), all.len());
+            let note = bytes_note(bytes.len(), from, all.len());
             let mut resource = Object::read_or_empty(Some(item));
             resource.set("blob", RawJson::write(&STANDARD.encode(bytes)));
             Ok(vec![embedded(&resource.write()), text_block(&note)])

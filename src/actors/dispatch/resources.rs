@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::outcome::Told;
 use super::rounds::{self, Subject};
-use super::{Context, Request};
+use super::{Context, Request, artifacts};
 use crate::actors::catalog::{Missing, OffersView, Target};
 use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{CallWant, Caller};
@@ -12,6 +12,7 @@ use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
 use crate::protocol::model::{answers, links, questions};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::ListKind;
+use crate::protocol::uri;
 
 pub(super) async fn read(context: &Context, request: Request) -> Outcome {
     let address = request
@@ -44,6 +45,9 @@ pub(crate) struct Wanted<'a> {
 /// says that there is no such resource.
 pub(crate) async fn read_address(context: &Context, wanted: Wanted<'_>) -> Result<Outcome, Told> {
     let Wanted { address, params, caller, progress } = wanted;
+    if let Some(id) = uri::artifact_id(address) {
+        return Ok(Box::pin(artifacts::whole(context, address, id)).await);
+    }
     let target = match find(context, &caller, address).await {
         Ok(target) => target,
         Err(missing) => return Ok(Err(missing_error(address, &missing))),

@@ -162,9 +162,8 @@ impl WorkerState {
                 let _ = self.exec.cast(ExecMsg::Ready { sandbox: Box::new(sandbox) });
             }
             Err(why) => {
-                let worker = self.me.get_id();
-                let _ = self.exec.cast(ExecMsg::NotStarted { worker, why });
-                self.me.stop(None);
+                // That it ended before it was ready is all that its supervisor needs to know.
+                self.me.stop(Some(why));
             }
         }
     }

@@ -156,6 +156,7 @@ fn group_of(name: &'static str) -> Command {
         "elicit" => {
             group.about("Questions of servers that wait for a person").subcommand_required(true)
         }
+        "scripts" => group.about("Saved scripts"),
         "tasks" => group.about("Show and cancel calls that run as tasks"),
         _ => group.about("Show and check the configuration").subcommand_required(true),
     }
@@ -181,6 +182,9 @@ fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
                 "The fields of its form: KEY=VALUE each, one JSON object, or `-` for one on stdin; or \
                  the one value that it asks for",
             )
+        }
+        (_, ParamKind::Texts) => {
+            arg.value_name("TOOL").action(ArgAction::Append).num_args(0..).requires("namespace")
         }
         ("query", _) => arg
             .value_name("WORDS")

@@ -19,6 +19,8 @@ mod output;
 mod person;
 mod questions;
 mod reach;
+mod sandbox;
+mod scripts;
 mod search;
 mod serve;
 mod setup;
@@ -29,6 +31,9 @@ mod waiting;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(ended) = sandbox::asked_for(std::env::args_os().skip(1)) {
+        return output::end(ended);
+    }
     if let Some(ended) = serve::handed_over(std::env::args_os().skip(1)) {
         return output::end(ended);
     }

@@ -1,5 +1,7 @@
 //! Answers as text for people.
 
+use std::fmt::Write as _;
+
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use mcpx::control::types::{self as t, ServerState, Severity};
 use mcpx::control::views::plain;
@@ -303,6 +305,17 @@ fn first_sentence(tool: &RawJson) -> String {
     let description = tool.member_str("description").or_else(|| tool.member_str("title"));
     let description = description.unwrap_or_default();
     search::first_sentence(&description).to_owned()
+}
+
+/// `mcpx types`: text for a compiler; what is missing is said in a comment.
+pub(crate) fn types(answer: &t::TypesAnswer) -> String {
+    let mut text = answer.declarations.trim_end().to_owned();
+    if !answer.unlisted.is_empty() {
+        let names = answer.unlisted.join(", ");
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n// Never listed yet: {names}; `mcpx status` says why.");
+    }
+    text
 }
 
 /// `mcpx tasks list`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mcpx::settings::typed::CliSettings;
 
-use crate::output::Printer;
+use crate::output::{self, Printer};
 
 /// A spinner, or a bar once a total is known; nothing where stderr is no terminal.
 #[derive(Debug)]

@@ -27,3 +27,35 @@ pub(super) const SEARCH: Op = Op {
     needs: Needs::Start,
     answer: "SearchAnswer",
 };
+
+pub(super) const TYPES: Op = Op {
+    name: OpName::Types,
+    id: "types",
+    command: Some(&["types"]),
+    verb: Verb::Post,
+    route: "/v1/types",
+    params: &[
+        text("namespace", Place::Body, false, "The namespace of the server."),
+        Param {
+            name: "tools",
+            kind: ParamKind::Texts,
+            place: Place::Body,
+            required: false,
+            doc: "Only these of its tools.",
+        },
+        Param {
+            name: "all",
+            kind: ParamKind::Switch,
+            place: Place::Body,
+            required: false,
+            doc: "The tools of all servers, with everything else that scripts find.",
+        },
+        text("project", Place::Body, false, "The project folder for which servers are started."),
+    ],
+    effect: PROBE,
+    title: "Show tools as TypeScript",
+    summary: "Declares the tools of a server as TypeScript, as scripts call them; without a server, \
+              what else scripts find. A server that was never listed is started for it.",
+    needs: Needs::Start,
+    answer: "TypesAnswer",
+};

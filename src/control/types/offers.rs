@@ -43,6 +43,28 @@ pub struct FoundTool {
     pub description: String,
 }
 
+/// `POST /v1/types`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TypesRequest {
+    /// Of this namespace.
+    pub namespace: Option<String>,
+    /// Only of these of its tools; of all where there are none.
+    pub tools: Vec<String>,
+    /// Of all namespaces, with everything else that scripts find.
+    pub all: bool,
+    /// The project folder for which servers are started.
+    pub project: Option<String>,
+}
+
+/// The answer to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypesAnswer {
+    /// TypeScript.
+    pub declarations: String,
+    /// Namespaces of servers that were never listed, and so have no tools in it.
+    pub unlisted: Vec<String>,
+}
+
 /// `GET /v1/resources`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourcesAnswer {

@@ -3,7 +3,7 @@
 use crate::settings::value::Kind;
 
 /// One setting.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Def {
     /// Its name: table and key, snake case.
     pub key: &'static str,
@@ -46,6 +46,36 @@ impl Def {
         let alias = moved.map_or_else(|| camel(self.key), |(alias, _)| (*alias).to_owned());
         (alias != self.key).then_some(alias)
     }
+}
+
+/// How many rows there are in `parts`.
+pub(super) const fn count(parts: &[&[Def]]) -> usize {
+    let (mut rest, mut count) = (parts, 0);
+    while let [first, more @ ..] = rest {
+        count += first.len();
+        rest = more;
+    }
+    count
+}
+
+/// The rows of `parts`, which are `N` of them, in their order. Runs at compile time.
+pub(super) const fn joined<const N: usize>(parts: &[&[Def]]) -> [Def; N] {
+    const FILLER: Def = Def { key: "", kind: Kind::Switch, applies: Applies::Live, doc: "" };
+    let (mut all, mut at, mut parts) = ([FILLER; N], 0, parts);
+    while let [part, more @ ..] = parts {
+        let mut rows = *part;
+        while let [row, others @ ..] = rows {
+            if let Some((_, end)) = all.split_at_mut_checked(at)
+                && let [place, ..] = end
+            {
+                *place = *row;
+            }
+            at += 1;
+            rows = others;
+        }
+        parts = more;
+    }
+    all
 }
 
 /// Earlier spellings that stood in another table.

@@ -26,6 +26,8 @@ fn every_setting_is_read_with_its_type() {
     assert!(settings.daemon.control_connections > settings.host.max_connections);
     let ladder = settings.process.drain + settings.process.term;
     assert!(settings.daemon.stop > settings.host.drain + ladder);
+    assert!(settings.exec.timeout > settings.call.total);
+    assert!(settings.tasks.ttl > settings.exec.timeout);
     assert!(settings.tasks.ttl > settings.call.total);
     assert!(settings.exec.timeout > settings.call.total);
     assert!(settings.tasks.ttl > settings.exec.timeout);

@@ -7,9 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
 use super::Errand;
+use crate::actors::artifacts::NewArtifact;
 use crate::actors::dispatch::arguments::Wanted;
 use crate::actors::dispatch::as_task::TaskSide;
-use crate::actors::dispatch::{Request, call_tool, read_tool};
+use crate::actors::dispatch::{Request, call_tool, read_tool, search};
 use crate::protocol::jsonrpc::{Method, Object, RawJson};
 use crate::protocol::model::tool_result;
 use crate::protocol::session::TaskForm;
@@ -101,12 +102,18 @@ async fn own(
     name: &str,
     arguments: RawJson,
 ) -> Result<Outcome, Thrown> {
-    let mut params = Object::new();
-    params.set("arguments", arguments);
-    request.params = params.write();
     let context = &errand.context;
     let result = match name {
-        "read" => read_tool::answer(context, request).await,
+        "search" => {
+            let found = search::value(context, &request.caller, Some(&arguments)).await;
+            return found.map(Outcome::Value).map_err(|why| thrown("TypeError", why));
+        }
+        "read" => {
+            let mut params = Object::new();
+            params.set("arguments", arguments);
+            request.params = params.write();
+            read_tool::answer(context, request).await
+        }
         _ => return Err(thrown("TypeError", format!("mcpx has no function `{name}` for scripts"))),
     };
     match result {
@@ -145,7 +152,24 @@ impl File {
 }
 
 async fn artifact(errand: &Errand, arguments: &RawJson) -> Result<Outcome, Thrown> {
-    let file = File::read(arguments).map_err(|why| thrown("TypeError", why))?;
-    let _ = (errand, file.name, file.kind, file.bytes);
-    Err(thrown("Error", "artifacts cannot be written yet".to_owned()))
+    let File { name, kind, bytes } =
+        File::read(arguments).map_err(|why| thrown("TypeError", why))?;
+    let most = errand.context.settings().exec.max_artifacts;
+    if errand.files.all().len() >= most {
+        let text = format!(
+            "`{name}` was not kept: a script may write {most} artifacts (setting exec.max_artifacts)"
+        );
+        return Err(thrown("RangeError", text));
+    }
+    let owner = errand.session.as_deref().map(str::to_owned);
+    let new = NewArtifact { name, kind, bytes, maker: errand.maker.clone(), owner };
+    let stored = errand.context.artifacts.write(new).await;
+    let stored = stored.map_err(|why| thrown("Error", why.text()))?;
+    let mut value = Object::new();
+    value.set("uri", RawJson::write(&stored.uri));
+    value.set("name", RawJson::write(&stored.name));
+    value.set("type", RawJson::write(&stored.kind));
+    value.set("size", RawJson::write(&stored.size));
+    errand.files.all().push(stored);
+    Ok(Outcome::Value(value.write()))
 }

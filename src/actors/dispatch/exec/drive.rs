@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::{Errand, Script, calls, report};
+use crate::actors::artifacts::Stored;
 use crate::actors::exec::{Deadline, Sandbox};
 use crate::actors::upstreams::Refused;
 use crate::protocol::jsonrpc::RawJson;
@@ -48,6 +49,8 @@ pub(super) enum End {
     Refused(Refused),
     /// The sandbox ended before the script; how, and its last words.
     Died(String, Option<String>),
+    /// The daemon stops.
+    Stopped,
     /// The sandbox does what it may not.
     Broken(String),
 }
@@ -74,6 +77,11 @@ impl Run {
     /// Whether somebody hears what it tells `console` as it comes.
     pub(super) fn is_heard(&self) -> bool {
         self.script.console.is_some()
+    }
+
+    /// What it has written.
+    pub(super) fn files(&self) -> Vec<Stored> {
+        self.errand.files.all().clone()
     }
 
     /// `text` of a script that has a name.
@@ -112,6 +120,9 @@ impl Run {
                 LinkEvent::Frame(frame) => serde_json::from_slice(&frame),
                 LinkEvent::TooLarge { bytes, .. } => {
                     return End::Failed(too_large(bytes));
+                }
+                LinkEvent::Closed { .. } if self.errand.context.exec.is_stopping() => {
+                    return End::Stopped;
                 }
                 LinkEvent::Closed { .. } => return died(taken.sandbox, settings).await,
             };

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use super::drive::{End, Run};
+use crate::actors::artifacts::Stored;
 use crate::actors::upstreams::Reason;
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::tool_result::{REASON_KEY, text_block};
@@ -23,6 +24,11 @@ pub(super) fn result(run: &Run, end: End, settings: &Settings) -> RawJson {
             let text = format!("the sandbox of the script ended before it did ({how}{last})");
             (text, Some(Reason::Unavailable))
         }
+        End::Stopped => {
+            let text = "outcome unknown: the mcpx daemon stopped while the script ran; what it did may \
+                        have taken effect, check before trying again";
+            (text.to_owned(), Some(Reason::OutcomeUnknown))
+        }
         End::Broken(why) => {
             (format!("the sandbox of the script was given up: {why}"), Some(Reason::Unavailable))
         }
@@ -30,6 +36,7 @@ pub(super) fn result(run: &Run, end: End, settings: &Settings) -> RawJson {
     let mut result = Object::new();
     let mut blocks = vec![text_block(&format!("{text}{}", done(run)))];
     blocks.extend(console(run));
+    blocks.extend(files(run));
     result.set("content", RawJson::array(&blocks));
     result.set("isError", RawJson::write(&true));
     if let Some(reason) = reason {
@@ -56,6 +63,7 @@ fn succeeded(run: &Run, value: Option<RawJson>) -> RawJson {
     }
     let mut blocks = vec![text_block(&text)];
     blocks.extend(console(run));
+    blocks.extend(files(run));
     result.set("content", RawJson::array(&blocks));
     if let Some(value) = value.filter(RawJson::is_object) {
         result.set("structuredContent", value);
@@ -131,6 +139,21 @@ fn done(run: &Run) -> String {
 
 fn counted(calls: usize) -> String {
     if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") }
+}
+
+/// What it has written: in words, because some hosts drop links, and as links (C-14, C-15).
+fn files(run: &Run) -> Vec<RawJson> {
+    let files = run.files();
+    if files.is_empty() {
+        return Vec::new();
+    }
+    let mut text = "Artifacts (mcpx_read reads them):".to_owned();
+    for file in &files {
+        let Stored { uri, name, kind, size, .. } = file;
+        let _ = write!(text, "\n{name}: {uri} ({kind}, {size} bytes)");
+    }
+    let links = files.iter().map(|file| file.link("Written by the script"));
+    std::iter::once(text_block(&text)).chain(links).collect()
 }
 
 /// A block of its own, so that it is not taken for the value.

@@ -1,0 +1,279 @@
+//! A run: the script is started, told what comes of its calls, and brought to its end.
+
+use rquickjs::{Ctx, Function, Object, Persistent, Promise, Value};
+
+use serde::Deserialize;
+
+use super::compile::{self, FILE};
+use super::cpu::Cpu;
+use super::engine::{Engine, evaluate};
+use super::failure::{self, Told};
+use super::pipe::{Lines, Out};
+use crate::protocol::jsonrpc::RawJson;
+use crate::script::wire::{Answer, Failure, FromSandbox, Limits, Log, Outcome, Run, ToSandbox};
+
+/// So many errors of promises that nobody awaited are told.
+const SHOWN: usize = 5;
+
+/// Errors that nobody awaited.
+#[derive(Default, Deserialize)]
+struct Leftovers {
+    count: usize,
+    first: Vec<Option<Told>>,
+}
+
+/// A run, while it lives.
+struct Live<'a> {
+    engine: &'a Engine,
+    limits: Limits,
+    cpu: Cpu,
+}
+
+/// Why it lives no longer.
+enum Stop {
+    /// It failed.
+    Failed(Failure),
+    /// Nobody is there who would want to know.
+    Gone,
+}
+
+/// Runs a script to its end, and says it.
+pub(super) fn run(engine: &Engine, run: &Run, mut lines: Lines, out: &Out, cpu: Cpu) {
+    let ended = compile::compile(&run.source).map_err(Stop::Failed).and_then(|compiled| {
+        engine.limit(&run.limits, cpu);
+        engine.bridge.set_positions(compiled.positions);
+        let live = Live { engine, limits: run.limits, cpu };
+        live.run(&compiled.code, run.input.as_ref(), &mut lines)
+    });
+    let frame = match ended {
+        Ok(value) => FromSandbox::Done { value },
+        Err(Stop::Failed(failure)) => FromSandbox::Failed(failure),
+        Err(Stop::Gone) => return,
+    };
+    let dropped = engine.bridge.dropped_lines();
+    if dropped > 0 {
+        let text = failure::dropped(dropped, &run.limits);
+        engine.bridge.say(&FromSandbox::Log(Log { level: "warn".to_owned(), text }));
+    }
+    // Where it cannot be said, nobody is there.
+    let _ = out.end(&frame);
+}
+
+impl Live<'_> {
+    fn run(
+        &self,
+        code: &str,
+        input: Option<&RawJson>,
+        lines: &mut Lines,
+    ) -> Result<Option<RawJson>, Stop> {
+        let bridge = &self.engine.bridge;
+        let promise = self.start(code, input)?;
+        loop {
+            let starved = self.engine.work();
+            if bridge.is_over() {
+                return Err(Stop::Failed(failure::cpu(self.cpu.limit())));
+            }
+            let settled = self.inside(|ctx, _| Ok(ended(ctx, &promise)?.is_some()))?;
+            let timer = bridge.next_timer();
+            if bridge.open() == 0 {
+                // Calls that nobody awaits are made all the same; timers end with the script.
+                if settled {
+                    return self.value(&promise);
+                }
+                if timer.is_none() {
+                    let why =
+                        if starved { failure::memory(&self.limits) } else { failure::never() };
+                    return Err(Stop::Failed(why));
+                }
+            }
+            bridge.flush();
+            if bridge.must_stop() {
+                return Err(Stop::Gone);
+            }
+            self.wait(lines, timer)?;
+        }
+    }
+
+    /// Calls the script's function: the promise of its value.
+    fn start(
+        &self,
+        code: &str,
+        input: Option<&RawJson>,
+    ) -> Result<Persistent<Promise<'static>>, Stop> {
+        self.inside(|ctx, prelude| {
+            let limits = Object::new(ctx.clone())?;
+            limits.set("calls", number(self.limits.calls))?;
+            limits.set("concurrent", number(self.limits.concurrent.max(1)))?;
+            let input = input.map(|input| parsed(ctx, prelude, input)).transpose()?;
+            prelude.get::<_, Function<'_>>("begin")?.call::<_, ()>((limits, input.clone()))?;
+            let script: Function<'_> = evaluate(ctx, code, FILE)?;
+            let main: Function<'_> = prelude.get("main")?;
+            let promise: Promise<'_> = main.call((script, input))?;
+            Ok(Persistent::save(ctx, promise))
+        })
+    }
+
+    /// Waits for an answer or a timer, and tells the script.
+    fn wait(&self, lines: &mut Lines, timer: Option<std::time::Duration>) -> Result<(), Stop> {
+        if !lines.fill(timer).unwrap_or(false) {
+            return Err(Stop::Gone);
+        }
+        while let Some(line) = lines.next() {
+            if let Ok(ToSandbox::Answer(answer)) = serde_json::from_slice(line) {
+                self.answered(&answer)?;
+            }
+        }
+        while let Some(number) = self.engine.bridge.due_timer() {
+            self.inside(|_, prelude| {
+                prelude.get::<_, Function<'_>>("fire")?.call::<_, ()>((number,))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn answered(&self, answer: &Answer) -> Result<(), Stop> {
+        self.engine.bridge.answered();
+        self.inside(|ctx, prelude| {
+            let settle: Function<'_> = prelude.get("settle")?;
+            match &answer.outcome {
+                Outcome::Value(value) => match parsed(ctx, prelude, value) {
+                    Ok(value) => settle.call((answer.call, "value", value)),
+                    Err(_) => settle.call((answer.call, "unread", ctx.catch())),
+                },
+                Outcome::Thrown(thrown) => {
+                    let text = serde_json::to_string(thrown).unwrap_or_default();
+                    settle.call((answer.call, "thrown", ctx.json_parse(text)?))
+                }
+            }
+        })
+    }
+
+    /// The script's value, as JSON.
+    fn value(&self, promise: &Persistent<Promise<'static>>) -> Result<Option<RawJson>, Stop> {
+        let (text, leftovers) = self.inside(|ctx, prelude| {
+            let value = ended(ctx, promise)?;
+            let function = |name| prelude.get::<_, Function<'_>>(name);
+            let text: Option<String> = function("result")?.call((value,))?;
+            Ok((text, function("leftovers")?.call::<_, String>((SHOWN,))?))
+        })?;
+        self.unawaited(&leftovers, text.is_some())?;
+        match text {
+            Some(text) if text.len() > self.limits.output => {
+                Err(Stop::Failed(failure::output(text.len(), &self.limits)))
+            }
+            text => Ok(text.map(RawJson::trusted)),
+        }
+    }
+
+    /// Errors of promises that nobody awaited. They fail a script that gave no value; beside a value
+    /// they are lines of its log.
+    fn unawaited(&self, leftovers: &str, has_value: bool) -> Result<(), Stop> {
+        let Leftovers { count, first } = serde_json::from_str(leftovers).unwrap_or_default();
+        for told in first {
+            let failure = self.failure(told);
+            if !has_value {
+                return Err(Stop::Failed(failure));
+            }
+            let text = format!("in a promise that nobody awaited: {failure}");
+            self.engine.bridge.log("error".to_owned(), text);
+        }
+        if count > SHOWN {
+            let text = format!("and {} more such errors", count - SHOWN);
+            self.engine.bridge.log("error".to_owned(), text);
+        }
+        Ok(())
+    }
+
+    /// Does something in the engine; what is thrown ends the run.
+    fn inside<R>(
+        &self,
+        work: impl for<'js> FnOnce(&Ctx<'js>, &Object<'js>) -> rquickjs::Result<R>,
+    ) -> Result<R, Stop> {
+        let prelude = self.engine.prelude.clone();
+        let done = self.engine.context.with(|ctx| {
+            let done = prelude.restore(&ctx).and_then(|prelude| work(&ctx, &prelude));
+            done.map_err(|error| error.is_exception().then(|| Persistent::save(&ctx, ctx.catch())))
+        });
+        done.map_err(|thrown| Stop::Failed(self.explain(thrown)))
+    }
+
+    /// What was thrown, in words.
+    fn explain(&self, thrown: Option<Persistent<Value<'static>>>) -> Failure {
+        if self.engine.bridge.is_over() {
+            return failure::cpu(self.cpu.limit());
+        }
+        self.engine.open_reserve(&self.limits);
+        let prelude = self.engine.prelude.clone();
+        let told: Option<String> = thrown.and_then(|thrown| {
+            self.engine.context.with(|ctx| {
+                let thrown = thrown.restore(&ctx).ok()?;
+                let describe: Function<'_> = prelude.restore(&ctx).ok()?.get("describe").ok()?;
+                describe.call((thrown,)).ok()
+            })
+        });
+        if self.engine.bridge.is_over() {
+            return failure::cpu(self.cpu.limit());
+        }
+        match told.and_then(|told| serde_json::from_str(&told).ok()) {
+            Some(told) => self.failure(told),
+            None => failure::broken(),
+        }
+    }
+
+    fn failure(&self, told: Option<Told>) -> Failure {
+        match told {
+            Some(told) => failure::uncaught(told, self.engine.bridge.positions(), &self.limits),
+            None => failure::null(&self.limits),
+        }
+    }
+}
+
+/// What the script came to, once it has: its value, or what it threw as an exception.
+fn ended<'js>(
+    ctx: &Ctx<'js>,
+    promise: &Persistent<Promise<'static>>,
+) -> rquickjs::Result<Option<Value<'js>>> {
+    let Some(made) = promise.clone().restore(ctx)?.result::<Object<'_>>().transpose()? else {
+        return Ok(None);
+    };
+    let value = made.get("value")?;
+    if made.get("well")? { Ok(Some(value)) } else { Err(ctx.throw(value)) }
+}
+
+/// A JSON value in the engine, with whole numbers of any length.
+fn parsed<'js>(
+    ctx: &Ctx<'js>,
+    prelude: &Object<'js>,
+    json: &RawJson,
+) -> rquickjs::Result<Value<'js>> {
+    if has_long_number(json.as_bytes()) {
+        prelude.get::<_, Function<'_>>("fromLongJson")?.call((json.as_str(),))
+    } else {
+        ctx.json_parse(json.as_bytes())
+    }
+}
+
+/// Whether there may be a number that a double cannot hold: so many digits in a row, wherever.
+fn has_long_number(json: &[u8]) -> bool {
+    /// 2^53 has as many.
+    const DIGITS: usize = 16;
+    let mut at = DIGITS - 1;
+    while let Some(byte) = json.get(at) {
+        if !byte.is_ascii_digit() {
+            at += DIGITS;
+            continue;
+        }
+        let start = at + 1 - DIGITS;
+        let run = json.get(start..at).unwrap_or_default();
+        match run.iter().rposition(|byte| !byte.is_ascii_digit()) {
+            None => return true,
+            Some(other) => at = start + other + DIGITS,
+        }
+    }
+    false
+}
+
+/// A limit for JavaScript.
+fn number(limit: usize) -> f64 {
+    u32::try_from(limit).map_or(f64::from(u32::MAX), f64::from)
+}

@@ -1,0 +1,128 @@
+//! A schema's text, opened piece by piece where somebody looks. No value is built of it: a schema may
+//! have many megabytes and any depth, of which little is read.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use bytes::Bytes;
+
+use crate::protocol::jsonrpc::{RawJson, skim};
+
+/// One JSON value, a slice of a text that has been checked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Json<'a>(&'a str);
+
+/// The members of an object, in order and each name once, with the last of its values (as JSON readers do).
+#[derive(Debug, Default)]
+pub(super) struct Members<'a> {
+    list: Vec<(Cow<'a, str>, Json<'a>)>,
+    index: HashMap<Cow<'a, str>, usize>,
+}
+
+impl<'a> Json<'a> {
+    pub(super) fn of(raw: &'a RawJson) -> Self {
+        Self(raw.as_str())
+    }
+
+    /// Where it stands: tells two values of one text apart.
+    pub(super) fn address(self) -> usize {
+        self.0.as_ptr().addr()
+    }
+
+    pub(super) const fn as_str(self) -> &'a str {
+        self.0
+    }
+
+    fn first(self) -> u8 {
+        self.0.as_bytes().first().copied().unwrap_or_default()
+    }
+
+    pub(super) fn is_object(self) -> bool {
+        self.first() == b'{'
+    }
+
+    pub(super) fn is_array(self) -> bool {
+        self.first() == b'['
+    }
+
+    pub(super) fn is_string(self) -> bool {
+        self.first() == b'"'
+    }
+
+    pub(super) fn is(self, text: &str) -> bool {
+        self.0 == text
+    }
+
+    /// Its members; none where it is no object.
+    pub(super) fn members(self) -> Members<'a> {
+        let mut members = Members::default();
+        for member in skim::Members::new(self.0.as_bytes()) {
+            let (Some(name), Some(value)) =
+                (self.part(member.key), self.part(member.value).map(Json))
+            else {
+                break;
+            };
+            let Some(name) = Json(name).text() else { break };
+            match members.index.get(&name).and_then(|at| members.list.get_mut(*at)) {
+                Some(known) => known.1 = value,
+                None => {
+                    members.index.insert(name.clone(), members.list.len());
+                    members.list.push((name, value));
+                }
+            }
+        }
+        members
+    }
+
+    /// Its elements; none where it is no array.
+    pub(super) fn elements(self) -> impl Iterator<Item = Self> {
+        skim::Elements::new(self.0.as_bytes()).map_while(move |place| self.part(place).map(Json))
+    }
+
+    fn part(self, (start, end): (usize, usize)) -> Option<&'a str> {
+        self.0.get(start..end)
+    }
+
+    /// The text of a string; half a surrogate pair becomes U+FFFD.
+    pub(super) fn text(self) -> Option<Cow<'a, str>> {
+        let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
+        if !inner.contains('\\') {
+            return Some(Cow::Borrowed(inner));
+        }
+        let raw = RawJson::trusted(Bytes::copy_from_slice(self.0.as_bytes()));
+        raw.text().map(Cow::Owned)
+    }
+
+    /// The texts of an array, without what is no text in it.
+    pub(super) fn texts(self) -> Vec<Cow<'a, str>> {
+        self.elements().filter_map(Self::text).collect()
+    }
+
+    /// A whole number from 0.
+    pub(super) fn count(self) -> Option<usize> {
+        self.0.parse().ok()
+    }
+}
+
+impl<'a> Members<'a> {
+    pub(super) fn get(&self, name: &str) -> Option<Json<'a>> {
+        self.index.get(name).and_then(|at| self.list.get(*at)).map(|(_, value)| *value)
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.index.contains_key(name)
+    }
+
+    /// The text of a member that is one.
+    pub(super) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.get(name).and_then(Json::text)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Json<'a>)> {
+        self.list.iter().map(|(name, value)| (name.as_ref(), *value))
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.list.len()
+    }
+}
