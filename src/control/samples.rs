@@ -168,6 +168,11 @@ fn search() -> t::SearchAnswer {
             signature: text("echo(args: { text: string }): Promise<any>"),
             description: text("Says it back."),
         }],
+        scripts: vec![t::FoundScript {
+            name: text("weekly"),
+            signature: text("weekly(repo: string)"),
+            description: text("What happened in a week."),
+        }],
         unlisted: vec![text("docs")],
         near: Vec::new(),
     }

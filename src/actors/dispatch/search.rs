@@ -8,11 +8,11 @@ use super::call_tool::find_server;
 use super::nearest::nearest;
 use crate::actors::catalog::{Listing, Snapshot};
 use crate::actors::upstreams::Caller;
-use crate::control::types::{FoundTool, SearchAnswer, SearchRequest};
-use crate::protocol::jsonrpc::RawJson;
+use crate::control::types::{FoundScript, FoundTool, SearchAnswer, SearchRequest};
+use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::tool_result::text_result;
 use crate::protocol::session::upstream::ListKind;
-use crate::script::search::{Query, first_sentence, search};
+use crate::script::search::{Document, Index, Query, first_sentence, search};
 use crate::script::{names, types};
 
 /// `mcpx_search` as a tool.
@@ -76,7 +76,24 @@ pub(crate) async fn find(
         // Asks nobody whose list is known.
         context.upstreams.list_missing(caller, ListKind::Tools, |_| true).await;
     }
-    Ok(look(context, &context.catalog.snapshot(), looked))
+    let saved = if namespace.is_none() { saved(context).await } else { Vec::new() };
+    Ok(look(context, &context.catalog.snapshot(), &saved, looked))
+}
+
+/// Saved scripts that can run, described as tools are. Where they cannot be read there are none:
+/// mcpx_scripts says why.
+async fn saved(context: &Context) -> Vec<(FoundScript, RawJson)> {
+    let all = context.scripts.all().await.unwrap_or_default();
+    let usable = all.into_iter().filter_map(|saved| Some((saved.name, saved.about.ok()?)));
+    let described = usable.map(|(name, about)| {
+        let mut definition = Object::new();
+        definition.set("description", RawJson::write(&about.description));
+        definition.set("inputSchema", about.schema());
+        let description = first_sentence(&about.description).to_owned();
+        let signature = format!("{name}{}", about.signature());
+        (FoundScript { name, signature, description }, definition.write())
+    });
+    described.collect()
 }
 
 /// Namespaces of servers of whose tools nothing is known.
@@ -90,7 +107,12 @@ fn unlisted<'a>(
     names.filter(move |name| namespace.is_none_or(|wanted| wanted == *name))
 }
 
-fn look(context: &Context, snapshot: &Snapshot, looked: &SearchRequest) -> SearchAnswer {
+fn look(
+    context: &Context,
+    snapshot: &Snapshot,
+    saved: &[(FoundScript, RawJson)],
+    looked: &SearchRequest,
+) -> SearchAnswer {
     let settings = context.settings();
     let namespace = looked.namespace.as_deref();
     let query = Query {
@@ -99,21 +121,34 @@ fn look(context: &Context, snapshot: &Snapshot, looked: &SearchRequest) -> Searc
         words: settings.search.words,
         results: looked.limit.unwrap_or(settings.search.results).min(settings.search.max_results),
     };
-    // Shapes within shapes are for mcpx_types.
-    let limits =
-        types::Limits { depth: 2, nodes: 64, size: settings.search.signature, description: 0 };
-    let hits = search(&[snapshot.search_index()], &query);
-    let tools = hits.into_iter().filter_map(|hit| found(snapshot, &limits, hit.document)).collect();
-    let unlisted = unlisted(snapshot, namespace).map(str::to_owned).collect();
-    let mut found = SearchAnswer { tools, unlisted, near: Vec::new() };
-    if found.tools.is_empty() {
+    let of = settings.types;
+    let size = settings.search.signature;
+    let limits = types::Limits { depth: of.depth, nodes: of.nodes, size, description: 0 };
+    let scripts = Index::new(saved.iter().map(|(script, definition)| Document {
+        namespace: "",
+        server: "",
+        name: &script.name,
+        definition,
+    }));
+    let mut found = SearchAnswer {
+        unlisted: unlisted(snapshot, namespace).map(str::to_owned).collect(),
+        ..SearchAnswer::default()
+    };
+    for hit in search(&[snapshot.search_index(), &scripts], &query) {
+        if hit.index == 0 {
+            found.tools.extend(tool_at(snapshot, &limits, hit.document));
+        } else {
+            found.scripts.extend(saved.get(hit.document).map(|(script, _)| script.clone()));
+        }
+    }
+    if found.tools.is_empty() && found.scripts.is_empty() {
         found.near = near(snapshot, looked);
     }
     found
 }
 
 /// The tool at this place among all.
-fn found(snapshot: &Snapshot, limits: &types::Limits, mut at: usize) -> Option<FoundTool> {
+fn tool_at(snapshot: &Snapshot, limits: &types::Limits, mut at: usize) -> Option<FoundTool> {
     let server = snapshot.servers.iter().find(|server| {
         let here = at < server.tools.len();
         if !here {
@@ -128,7 +163,7 @@ fn found(snapshot: &Snapshot, limits: &types::Limits, mut at: usize) -> Option<F
     Some(FoundTool {
         namespace: server.def.namespace.clone(),
         tool: tool.name.clone(),
-        signature: types::signature(&tool.raw, limits),
+        signature: types::signature_as(&member, &tool.raw, limits),
         member,
         description: first_sentence(&description).to_owned(),
     })
@@ -151,13 +186,24 @@ fn near(snapshot: &Snapshot, looked: &SearchRequest) -> Vec<String> {
 fn text(looked: &SearchRequest, found: &SearchAnswer) -> String {
     let mut text = String::new();
     for tool in &found.tools {
+        // By its own name, which mcpx_call takes; how scripts write it is said where it differs.
+        let shape = tool.signature.strip_prefix(&*tool.member).unwrap_or(&tool.signature);
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}.{}", tool.namespace, tool.signature);
+        let _ = writeln!(text, "{}.{}{shape}", tool.namespace, tool.tool);
+        if tool.member != tool.tool {
+            let _ = writeln!(text, "  in scripts: {}", tool.member);
+        }
         if !tool.description.is_empty() {
             let _ = writeln!(text, "  {}", tool.description);
         }
     }
-    if found.tools.is_empty() {
+    if !found.scripts.is_empty() {
+        text.push_str("Saved scripts, which mcpx_scripts runs:\n");
+    }
+    for script in &found.scripts {
+        let _ = writeln!(text, "{}\n  {}", script.signature, script.description);
+    }
+    if found.tools.is_empty() && found.scripts.is_empty() {
         let _ = write!(text, "No tool fits `{}`.", looked.query);
         if !found.near.is_empty() {
             let _ = write!(text, " Did you mean {}?", found.near.join(", "));

@@ -23,7 +23,7 @@ pub(crate) fn call(matches: &ArgMatches) -> OpCall {
 /// Each tool with what it is for and how it is called.
 pub(crate) fn table(printer: Printer, answer: &t::SearchAnswer) -> String {
     let mut parts = Vec::new();
-    if answer.tools.is_empty() {
+    if answer.tools.is_empty() && answer.scripts.is_empty() {
         let near = answer.near.join(", ");
         let near = if near.is_empty() { near } else { format!("did you mean {near}? ") };
         parts.push(format!("no tool fits; {near}`mcpx tools` lists all"));
@@ -34,6 +34,10 @@ pub(crate) fn table(printer: Printer, answer: &t::SearchAnswer) -> String {
             let lines = [tool.description.as_str(), tool.signature.as_str()];
             let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
             table.add_row(vec![Cell::new(name), Cell::new(lines.join("\n"))]);
+        }
+        for script in &answer.scripts {
+            let what = format!("{}\nsaved script: {}", script.description, script.signature);
+            table.add_row(vec![Cell::new(&script.name), Cell::new(what)]);
         }
         parts.push(tables::finish(&table));
     }
@@ -60,12 +64,20 @@ mod tests {
                 description: "One issue.".to_owned(),
             }],
             unlisted: vec!["docs".to_owned()],
-            near: Vec::new(),
+            ..t::SearchAnswer::default()
         };
         let text = table(printer, &answer);
         assert!(text.contains("hub.get-issue  One issue.\n"), "{text}");
         assert!(text.contains("get-issue(args: { number: number })"), "{text}");
         assert!(text.ends_with("not listed yet: docs; `mcpx status` says why"), "{text}");
+        answer.scripts.push(t::FoundScript {
+            name: "weekly".to_owned(),
+            signature: "weekly(repo: string)".to_owned(),
+            description: "A week.".to_owned(),
+        });
+        let text = table(printer, &answer);
+        assert!(text.contains("saved script: weekly(repo: string)"), "{text}");
+        answer.scripts.clear();
         answer.near = answer.tools.drain(..).map(|tool| tool.tool).collect();
         assert!(table(printer, &answer).starts_with("no tool fits; did you mean get-issue? "));
     }

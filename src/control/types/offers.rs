@@ -18,14 +18,27 @@ pub struct SearchRequest {
 }
 
 /// The answer to it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchAnswer {
     /// The tools that fit, the best first.
     pub tools: Vec<FoundTool>,
+    /// Saved scripts that fit, likewise.
+    pub scripts: Vec<FoundScript>,
     /// Namespaces of servers of whose tools nothing is known, and so not searched.
     pub unlisted: Vec<String>,
     /// Where none fits: `namespace.tool` of those whose name is near.
     pub near: Vec<String>,
+}
+
+/// One saved script that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundScript {
+    /// Its name.
+    pub name: String,
+    /// Its parameters in a line.
+    pub signature: String,
+    /// The first sentence of its description.
+    pub description: String,
 }
 
 /// One tool that was found.
