@@ -11,6 +11,7 @@ mod setup;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod answers;
 mod arguments;
 mod batches;
 mod cancel;
@@ -40,5 +41,7 @@ mod rounds_parked;
 mod subscriptions;
 mod tasks_core;
 mod tasks_extension;
+mod tasks_http;
 mod tools;
+mod urls_required;
 mod versioning;
