@@ -31,7 +31,7 @@ use crate::protocol::model::tool_result;
 use crate::protocol::session::Limit;
 use crate::protocol::uri;
 use crate::settings::typed::ArtifactSettings;
-use crate::settings::value::size_text;
+use crate::settings::value::{duration_text, size_text};
 use crate::transport::clock;
 use crate::transport::store::blobs::Blobs;
 use crate::transport::store::{Change, Store, StoreError};
@@ -188,7 +188,7 @@ impl ArtifactsHandle {
         format!(
             "no artifact of this address is kept; each goes after {} (setting artifacts.keep), or when \
              newer ones need its room (artifacts.max_total, artifacts.max)",
-            Limit::time("artifacts.keep", limits.keep).value
+            duration_text(limits.keep)
         )
     }
 
@@ -304,8 +304,8 @@ fn draw_id() -> io::Result<String> {
 
 fn describe(id: String, new: NewArtifact, created_ms: u64) -> (Record, Bytes) {
     let NewArtifact { name, kind, bytes, maker, owner } = new;
-    let lines = lines_of(&bytes);
     let known = shown(&kind);
+    let lines = lines_of(&known, &bytes);
     let kind = match (known.is_empty(), lines) {
         (false, _) => known,
         (true, Some(_)) => "text/plain".to_owned(),
@@ -325,9 +325,11 @@ fn describe(id: String, new: NewArtifact, created_ms: u64) -> (Record, Bytes) {
     (record, bytes)
 }
 
-/// How many lines a text has; none where it is no text.
-fn lines_of(bytes: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(bytes).ok()?;
+/// How many lines a text has; none where it is no text: a picture, or bytes that no text has.
+fn lines_of(kind: &str, bytes: &[u8]) -> Option<u64> {
+    const MEDIA: [&str; 3] = ["image/", "audio/", "video/"];
+    let is_media = MEDIA.iter().any(|media| kind.starts_with(media)) && kind != "image/svg+xml";
+    let text = std::str::from_utf8(bytes).ok().filter(|text| !is_media && !text.contains('\0'))?;
     u64::try_from(text.lines().count()).ok()
 }
 
@@ -435,3 +437,6 @@ impl ArtifactsState {
 fn in_ms(ms: u64) -> Option<Instant> {
     clock::now().checked_add(Duration::from_millis(ms))
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,7 @@ use super::instance::spec::Surroundings;
 use super::listens::ListensHandle;
 use super::parked::ParkedHandle;
 use super::root::{self, End, Parts, RootHandle};
+use super::scripts::ScriptsHandle;
 use super::settings::{SettingsArgs, SettingsHandle};
 use super::subs::Subs;
 use super::support::task::{self, TaskGuard};
@@ -207,6 +208,7 @@ pub(super) fn build(
         events.clone(),
         settings.watch(),
     );
+    let scripts = ScriptsHandle::new(state.join("scripts"), settings.watch());
     let parked = ParkedHandle::new(settings.watch(), &state.join("keys"), &events);
     let exec = ExecHandle::new(settings.watch(), events.clone(), connect, args.program.clone());
     let parts = Parts {
@@ -221,6 +223,7 @@ pub(super) fn build(
         tasks,
         artifacts,
         exec,
+        scripts,
         hosts,
         door,
         identity,

@@ -56,6 +56,8 @@ pub mod broker;
 
 pub mod artifacts;
 
+pub mod scripts;
+
 pub mod listens;
 
 pub mod listen;

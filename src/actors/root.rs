@@ -24,6 +24,7 @@ use super::hosts::HostsHandle;
 use super::hosts::door::DoorHandle;
 use super::listens::ListensHandle;
 use super::parked::ParkedHandle;
+use super::scripts::ScriptsHandle;
 use super::settings::SettingsHandle;
 use super::support::ask::AskError;
 use super::support::restart::Intensity;
@@ -121,6 +122,8 @@ pub struct Parts {
     pub artifacts: ArtifactsHandle,
     /// Sandboxes for scripts.
     pub exec: ExecHandle,
+    /// Saved scripts.
+    pub scripts: ScriptsHandle,
     /// The host connections.
     pub hosts: HostsHandle,
     /// Where hosts come in over HTTP.
@@ -146,6 +149,7 @@ impl Parts {
             tasks: self.tasks.clone(),
             artifacts: self.artifacts.clone(),
             exec: self.exec.clone(),
+            scripts: self.scripts.clone(),
             hosts: self.hosts.clone(),
             door: self.door.clone(),
             root: self.root.clone(),

@@ -3,6 +3,7 @@
 mod exec;
 mod offers;
 mod questions;
+mod scripts;
 mod tasks;
 
 /// An op, by name.
@@ -48,6 +49,16 @@ pub enum OpName {
     ElicitDecline,
     /// One is dismissed.
     ElicitCancel,
+    /// Saved scripts.
+    Scripts,
+    /// One of them.
+    Script,
+    /// One is run.
+    ScriptRun,
+    /// One is saved.
+    ScriptSave,
+    /// One is removed.
+    ScriptRemove,
     /// Calls that nobody waits for.
     Tasks,
     /// One of them.
@@ -432,6 +443,11 @@ pub const OPS: &[Op] = &[
         answer: "AskAnswer",
     },
     exec::EXEC,
+    scripts::LIST,
+    scripts::SHOW,
+    scripts::RUN,
+    scripts::SAVE,
+    scripts::REMOVE,
     tasks::LIST,
     tasks::GET,
     tasks::CANCEL,

@@ -5,8 +5,8 @@ use serde_json::{Map, Value as Json, json};
 use super::ops::{Op, OpName, Param, ParamKind, Place};
 use super::route::{self, HttpParts};
 use super::types::{
-    AnswerRequest, ApiError, CallRequest, ExecRequest, FailureCode, PromptRequest, SearchRequest,
-    TypesRequest, WhoAnswers,
+    AnswerRequest, ApiError, CallRequest, ExecRequest, FailureCode, PromptRequest, ScriptRunRequest,
+    SearchRequest, TypesRequest, WhoAnswers,
 };
 use crate::protocol::jsonrpc::{Object, RawJson};
 
@@ -97,6 +97,27 @@ pub enum OpCall {
         /// Its id.
         id: String,
     },
+    /// See [`OpName::Scripts`].
+    Scripts,
+    /// See [`OpName::Script`].
+    Script {
+        /// Its name.
+        name: String,
+    },
+    /// See [`OpName::ScriptRun`].
+    ScriptRun(ScriptRunRequest),
+    /// See [`OpName::ScriptSave`].
+    ScriptSave {
+        /// Its name.
+        name: String,
+        /// Its source.
+        code: String,
+    },
+    /// See [`OpName::ScriptRemove`].
+    ScriptRemove {
+        /// Its name.
+        name: String,
+    },
     /// See [`OpName::Tasks`].
     Tasks,
     /// See [`OpName::Task`].
@@ -182,6 +203,11 @@ impl OpCall {
             Self::Answer(_) => OpName::ElicitAnswer,
             Self::Decline { .. } => OpName::ElicitDecline,
             Self::Cancel { .. } => OpName::ElicitCancel,
+            Self::Scripts => OpName::Scripts,
+            Self::Script { .. } => OpName::Script,
+            Self::ScriptRun(_) => OpName::ScriptRun,
+            Self::ScriptSave { .. } => OpName::ScriptSave,
+            Self::ScriptRemove { .. } => OpName::ScriptRemove,
             Self::Tasks => OpName::Tasks,
             Self::Task { .. } => OpName::Task,
             Self::TaskCancel { .. } => OpName::TaskCancel,
@@ -207,6 +233,7 @@ impl OpCall {
             }
             Self::Call(call) | Self::Ask(call) => call.progress || call.questions.is_some(),
             Self::Exec(exec) => exec.progress || exec.questions.is_some(),
+            Self::ScriptRun(run) => run.progress || run.questions.is_some(),
             _ => false,
         }
     }
@@ -311,6 +338,20 @@ impl OpCall {
             }),
             OpName::ElicitDecline => Self::Decline { id: values.needed("id") },
             OpName::ElicitCancel => Self::Cancel { id: values.needed("id") },
+            OpName::Scripts => Self::Scripts,
+            OpName::Script => Self::Script { name: values.needed("name") },
+            OpName::ScriptRun => Self::ScriptRun(ScriptRunRequest {
+                name: values.needed("name"),
+                arguments: values.raw("arguments").cloned(),
+                timeout: values.read("timeout"),
+                project: values.text("project"),
+                progress: values.read("progress").unwrap_or(false),
+                questions: values.questions()?,
+            }),
+            OpName::ScriptSave => {
+                Self::ScriptSave { name: values.needed("name"), code: values.needed("code") }
+            }
+            OpName::ScriptRemove => Self::ScriptRemove { name: values.needed("name") },
             OpName::Tasks => Self::Tasks,
             OpName::Task => Self::Task { task: values.needed("task") },
             OpName::TaskCancel => Self::TaskCancel { task: values.needed("task") },
@@ -402,6 +443,21 @@ impl OpCall {
                 put("content", answer.content.clone());
                 put("value", text(&answer.value));
             }
+            Self::Script { name } | Self::ScriptRemove { name } => {
+                put("name", Some(RawJson::write(name)));
+            }
+            Self::ScriptRun(run) => {
+                put("name", Some(RawJson::write(&run.name)));
+                put("arguments", run.arguments.clone());
+                put("timeout", run.timeout.as_ref().map(RawJson::write));
+                put("project", text(&run.project));
+                put("progress", run.progress.then(|| RawJson::write(&true)));
+                put("questions", run.questions.map(|who| RawJson::write(who.as_str())));
+            }
+            Self::ScriptSave { name, code } => {
+                put("name", Some(RawJson::write(name)));
+                put("code", Some(RawJson::write(code)));
+            }
             Self::Task { task } | Self::TaskCancel { task } => {
                 put("task", Some(RawJson::write(task)));
             }
@@ -416,6 +472,7 @@ impl OpCall {
             Self::SettingsGet { key } => put("key", text(key)),
             Self::SettingsSet { changes } => put("settings", Some(RawJson::write(changes))),
             Self::Reload
+            | Self::Scripts
             | Self::Tasks
             | Self::Config
             | Self::Protocol
@@ -601,147 +658,4 @@ pub fn input_schema(op: &Op) -> Json {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::control::OPS;
-
-    /// One call of each op with every parameter set.
-    pub(in crate::control) fn samples() -> Vec<OpCall> {
-        let server = || Some("a b/ü".to_owned());
-        let call = CallRequest {
-            namespace: "n".to_owned(),
-            tool: "t".to_owned(),
-            arguments: Some(
-                RawJson::parse("{\"big\":1e2,\"n\":12345678901234567890}".into()).unwrap(),
-            ),
-            project: Some("/p".to_owned()),
-            progress: true,
-            questions: Some(WhoAnswers::Elsewhere),
-        };
-        let answer = AnswerRequest {
-            id: "k3fp".to_owned(),
-            content: call.arguments.clone(),
-            value: Some("x".to_owned()),
-        };
-        let changes = json!({"call.idle_timeout": "2m", "x": null}).as_object().unwrap().clone();
-        vec![
-            OpCall::Status { server: server() },
-            OpCall::Restart { server: "a b/ü".to_owned() },
-            OpCall::Stop { server: "%41&".to_owned() },
-            OpCall::Start { server: "x?y#z".to_owned() },
-            OpCall::Reload,
-            OpCall::Tools { namespace: server(), project: server() },
-            OpCall::Search(SearchRequest {
-                query: "a b".to_owned(),
-                namespace: server(),
-                limit: Some(3),
-                project: server(),
-            }),
-            OpCall::Types(TypesRequest {
-                namespace: server(),
-                tools: vec!["a,b".to_owned(), "ü".to_owned()],
-                all: true,
-                project: server(),
-            }),
-            OpCall::Resources { namespace: server(), project: server() },
-            OpCall::Read { uri: "mcpx://n/a:b?c#d".to_owned(), project: server() },
-            OpCall::Prompts { namespace: server(), project: server() },
-            OpCall::Prompt(PromptRequest {
-                namespace: "n".to_owned(),
-                prompt: "p".to_owned(),
-                arguments: call.arguments.clone(),
-                project: server(),
-            }),
-            OpCall::Call(call.clone()),
-            OpCall::Ask(call),
-            OpCall::Exec(ExecRequest {
-                code: "return input".to_owned(),
-                input: Some(RawJson::parse("[12345678901234567890]".into()).unwrap()),
-                timeout: Some(3),
-                project: server(),
-                progress: true,
-                questions: Some(WhoAnswers::Here),
-            }),
-            OpCall::Questions { follow: true },
-            OpCall::Question { id: "a/b".to_owned() },
-            OpCall::Answer(answer),
-            OpCall::Decline { id: "k3fp".to_owned() },
-            OpCall::Cancel { id: "k3fp".to_owned() },
-            OpCall::Tasks,
-            OpCall::Task { task: "0a1b".to_owned() },
-            OpCall::TaskCancel { task: "0a/1b".to_owned() },
-            OpCall::Logs { server: server(), lines: Some(3), follow: true },
-            OpCall::Events { follow: false },
-            OpCall::SettingsGet { key: Some("call.idle_timeout".to_owned()) },
-            OpCall::SettingsSet { changes },
-            OpCall::Config,
-            OpCall::Protocol,
-            OpCall::Http,
-            OpCall::Health,
-            OpCall::Doctor { server: None },
-            OpCall::Version,
-            OpCall::Shutdown,
-        ]
-    }
-
-    #[test]
-    fn every_op_survives_http() {
-        let samples = samples();
-        assert_eq!(samples.len(), OPS.len());
-        for call in samples {
-            let http = call.to_http();
-            let back = route::resolve(http.verb.as_str(), &http.path, http.query(), &http.body);
-            assert_eq!(back, Ok(call));
-        }
-    }
-
-    #[test]
-    fn arguments_pass_as_written() {
-        let body = br#"{"namespace":"n","tool":"t","arguments":{"a":1.0,"a":2e1,"b":"\ud800"}}"#;
-        let call = route::resolve("POST", "/v1/call", None, body).unwrap();
-        let OpCall::Call(call) = call else { panic!("{call:?}") };
-        assert_eq!(call.arguments.unwrap().as_str(), r#"{"a":1.0,"a":2e1,"b":"\ud800"}"#);
-    }
-
-    #[test]
-    fn wrong_parameters_are_refused_by_name() {
-        let refuse = |verb: &str, path: &str, query: Option<&str>, body: &str| {
-            let error = route::resolve(verb, path, query, body.as_bytes()).unwrap_err();
-            assert_eq!(error.error.code, FailureCode::BadRequest);
-            error.error.message
-        };
-        let message = refuse("GET", "/v1/logs", Some("sever=a"), "");
-        assert_eq!(message, "unknown parameter `sever` of logs; did you mean `server`?");
-        assert!(refuse("GET", "/v1/logs", Some("lines=x"), "").contains("whole number"));
-        assert!(refuse("GET", "/v1/logs", Some("lines=1&lines=2"), "").contains("twice"));
-        assert!(refuse("POST", "/v1/call", None, "{\"tool\":\"t\"}").contains("`namespace`"));
-        assert!(refuse("POST", "/v1/call", None, "[]").contains("object"));
-        assert!(refuse("POST", "/v1/call", None, "{").contains("not JSON"));
-        let message = refuse(
-            "POST",
-            "/v1/call",
-            None,
-            "{\"namespace\":\"n\",\"tool\":\"t\",\"arguments\":[]}",
-        );
-        assert_eq!(message, "`arguments` is an object");
-        assert!(refuse("POST", "/v1/reload", None, "{\"x\":1}").contains("none is taken"));
-    }
-
-    #[test]
-    fn an_op_tool_takes_the_same_parameters_and_never_streams() {
-        let op = OpName::Logs.row();
-        let arguments = RawJson::parse("{\"server\":\"a\",\"lines\":2}".into()).unwrap();
-        assert_eq!(
-            OpCall::of_arguments(op, &arguments),
-            Ok(OpCall::Logs { server: Some("a".to_owned()), lines: Some(2), follow: false })
-        );
-        let events = OpCall::of_arguments(OpName::Events.row(), &RawJson::empty_object()).unwrap();
-        assert!(!events.streams());
-        assert_eq!(
-            input_schema(OpName::Health.row()),
-            json!({"type": "object", "additionalProperties": false})
-        );
-        assert_eq!(input_schema(op)["properties"].as_object().unwrap().len(), 2);
-        assert_eq!(input_schema(OpName::Call.row())["required"], json!(["namespace", "tool"]));
-    }
-}
+mod tests;

@@ -25,6 +25,10 @@ pub(super) fn answers() -> Vec<(&'static str, Json)> {
         ("QuestionsAnswer", to_json(&t::QuestionsAnswer { questions: vec![question()] })),
         ("QuestionView", to_json(&question())),
         ("QuestionAnswered", to_json(&question_answered())),
+        ("ScriptsAnswer", to_json(&t::ScriptsAnswer { scripts: vec![script()] })),
+        ("ScriptAnswer", to_json(&script_answer())),
+        ("ScriptSaved", to_json(&t::ScriptSaved { script: script(), replaced: false })),
+        ("ScriptRemoved", to_json(&t::ScriptRemoved { name: text("stale-issues") })),
         ("TasksAnswer", to_json(&t::TasksAnswer { tasks: vec![task()] })),
         ("TaskAnswer", to_json(&task_answer())),
         ("TaskCancelled", to_json(&t::TaskCancelled { task: task(), cancelled: true })),
@@ -49,6 +53,25 @@ fn to_json(answer: &impl Serialize) -> Json {
 
 fn text(text: &str) -> String {
     text.to_owned()
+}
+
+fn script() -> t::ScriptView {
+    t::ScriptView {
+        name: text("stale-issues"),
+        file: text("/home/me/.local/state/mcpx/scripts/stale-issues.ts"),
+        description: text("Issues that nobody has touched for some days."),
+        signature: text("(repo: string, days?: integer = 30)"),
+        problem: Some(text("line 3, column 7: Unexpected token")),
+    }
+}
+
+fn script_answer() -> t::ScriptAnswer {
+    let schema = json!({ "type": "object", "properties": { "repo": { "type": "string" } } });
+    t::ScriptAnswer {
+        script: script(),
+        schema: RawJson::write(&schema),
+        code: text("/** Adds. */\nreturn 1 + 1;\n"),
+    }
 }
 
 fn status() -> t::StatusAnswer {
@@ -392,6 +415,10 @@ mod tests {
                 "QuestionsAnswer" => assert!(json["questions"][0]["params"].is_object()),
                 "QuestionView" => assert!(json["params"].is_object()),
                 "QuestionAnswered" => round_trip::<t::QuestionAnswered>(name, json),
+                "ScriptsAnswer" => round_trip::<t::ScriptsAnswer>(name, json),
+                "ScriptAnswer" => assert!(json["schema"]["properties"]["repo"].is_object()),
+                "ScriptSaved" => round_trip::<t::ScriptSaved>(name, json),
+                "ScriptRemoved" => round_trip::<t::ScriptRemoved>(name, json),
                 "TasksAnswer" => round_trip::<t::TasksAnswer>(name, json),
                 "TaskAnswer" => assert!(json["asks"]["q1"].is_object()),
                 "TaskCancelled" => round_trip::<t::TaskCancelled>(name, json),

@@ -1,8 +1,10 @@
 //! Requests and answers of the control API, as both sides of the socket read and write them.
 
+mod doctor;
 mod exec;
 mod offers;
 mod questions;
+mod scripts;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::era_record::{EraRecord, EraSource};
 use crate::protocol::jsonrpc::RawJson;
 
+pub use doctor::{DoctorAnswer, Finding, Severity};
 pub use exec::{ConsoleLine, ExecRequest};
 pub use offers::{
     FoundTool, NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer, ResourcesAnswer,
@@ -20,6 +23,9 @@ pub use offers::{
 pub use questions::{
     AnswerRequest, QuestionAnswered, QuestionClosed, QuestionKind, QuestionState, QuestionView,
     QuestionsAnswer, WhoAnswers,
+};
+pub use scripts::{
+    ScriptAnswer, ScriptRemoved, ScriptRunRequest, ScriptSaved, ScriptView, ScriptsAnswer,
 };
 pub use tasks::{TaskAnswer, TaskCancelled, TaskView, TasksAnswer};
 
@@ -545,57 +551,6 @@ pub struct ProtocolView {
     /// `idle`, `shared` (they use the other one) or `refused` (so do they, for good).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub legacy_lane: Option<String>,
-}
-
-/// `POST /v1/doctor`, and what `mcpx doctor` shows.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DoctorAnswer {
-    /// In the order in which they were looked at.
-    pub findings: Vec<Finding>,
-}
-
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// As it should be.
-    Ok,
-    /// Works, but look at it.
-    Warning,
-    /// Does not work.
-    Error,
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// What was looked at: `configuration`, `socket`, `server github`, …
-    pub subject: String,
-    /// How it is.
-    pub severity: Severity,
-    /// What was found, in one sentence.
-    pub text: String,
-    /// How it is mended, where it needs mending.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mend: Option<String>,
-}
-
-impl Finding {
-    /// Something is as it should be.
-    pub fn ok(subject: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { subject: subject.into(), severity: Severity::Ok, text: text.into(), mend: None }
-    }
-
-    /// Something needs a look or a hand; `mend` says what to do.
-    pub fn bad(
-        severity: Severity,
-        subject: impl Into<String>,
-        text: impl Into<String>,
-        mend: impl Into<String>,
-    ) -> Self {
-        let (subject, text) = (subject.into(), text.into());
-        Self { subject, severity, text, mend: Some(mend.into()) }
-    }
 }
 
 /// `POST /v1/shutdown`.

@@ -8,6 +8,7 @@ mod artifacts;
 mod exec;
 mod http;
 mod row;
+mod scripts;
 
 use std::time::Duration;
 
@@ -76,6 +77,7 @@ const PARTS: &[&[Def]] = &[
     exec::ROWS,
     QUESTIONS,
     artifacts::ROWS,
+    scripts::ROWS,
     UPSTREAMS,
     http::ROWS,
     PROGRAM,

@@ -4,6 +4,7 @@ mod artifacts;
 mod elicit;
 mod exec;
 mod listen;
+mod scripts;
 mod search;
 mod tasks;
 mod types;
@@ -20,6 +21,7 @@ pub use self::artifacts::ArtifactSettings;
 pub use self::elicit::ElicitSettings;
 pub use self::exec::ExecSettings;
 pub use self::listen::ListenSettings;
+pub use self::scripts::ScriptSettings;
 pub use self::search::SearchSettings;
 pub use self::tasks::TaskSettings;
 pub use self::types::TypesSettings;
@@ -55,6 +57,8 @@ pub struct Settings {
     pub exec: ExecSettings,
     /// Stored results and files of scripts.
     pub artifacts: ArtifactSettings,
+    /// Saved scripts.
+    pub scripts: ScriptSettings,
     /// Openings and lists.
     pub upstream: UpstreamSettings,
     /// Remote servers.
@@ -401,6 +405,7 @@ impl Settings {
             tasks: TaskSettings::of(v),
             exec: ExecSettings::of(v),
             artifacts: ArtifactSettings::of(v),
+            scripts: ScriptSettings::of(v),
             upstream: v.upstream(),
             remote: v.remote(),
             pool: v.pool(),

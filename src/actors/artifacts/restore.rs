@@ -68,7 +68,7 @@ pub(super) fn table(blobs: &Blobs, store: &dyn Store, events: &EventsHandle) -> 
 /// A record for a whole file that has none: the daemon ended between the two, or the store was lost. It
 /// can be read by whoever knows its address, and goes when its time is over, like any other.
 fn adopt(blobs: &Blobs, file: &Found) -> std::io::Result<Record> {
-    let lines = lines_of(&std::fs::read(blobs.path(&file.name))?);
+    let lines = lines_of("", &std::fs::read(blobs.path(&file.name))?);
     let kind = if lines.is_some() { "text/plain" } else { "application/octet-stream" };
     Ok(Record {
         id: file.name.clone(),

@@ -10,6 +10,7 @@ mod exec;
 pub mod http;
 mod offers;
 mod questions;
+mod scripts;
 mod servers;
 mod sse;
 mod streams;
@@ -79,6 +80,11 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         OpCall::Answer(answer) => questions::accept(context, answer),
         OpCall::Decline { id } => questions::say(context, &id, &Said::Decline),
         OpCall::Cancel { id } => questions::say(context, &id, &Said::Cancel),
+        OpCall::Scripts => scripts::list(context).await,
+        OpCall::Script { name } => scripts::show(context, &name).await,
+        OpCall::ScriptRun(wanted) => scripts::run(context, wanted, None, None).await,
+        OpCall::ScriptSave { name, code } => scripts::save(context, &name, &code).await,
+        OpCall::ScriptRemove { name } => scripts::remove(context, &name).await,
         OpCall::Tasks => Ok(tasks::list(context)),
         OpCall::Task { task } => tasks::get(context, &task).await,
         OpCall::TaskCancel { task } => tasks::cancel(context, &task).await,

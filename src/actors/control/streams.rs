@@ -14,7 +14,7 @@ use super::super::events::Event;
 use super::super::support::progress::{self, CallNote, ProgressSender, Wants};
 use super::super::support::task;
 use super::sse::{self, EventSender};
-use super::{calls, exec, servers};
+use super::{calls, exec, scripts, servers};
 use crate::control::types::{
     ConsoleLine, EventView, EventsAnswer, LogLine, Missed, QuestionClosed, WhoAnswers,
     stream as names,
@@ -70,6 +70,17 @@ pub(super) fn open(
                 sender,
                 Some(heard),
                 async |context, notes| exec::exec(context, wanted, notes, Some(console)).await,
+            ));
+        }
+        OpCall::ScriptRun(wanted) => {
+            let told = Told { progress: wanted.progress, questions: wanted.questions };
+            let (console, heard) = mpsc::unbounded_channel();
+            task::spawn(with_progress(
+                context,
+                told,
+                sender,
+                Some(heard),
+                async |context, notes| scripts::run(context, wanted, notes, Some(console)).await,
             ));
         }
         _ => return None,

@@ -1,6 +1,6 @@
 //! The core tools as hosts see them, in the order in which they are served (H-43, H-48, H-49).
 //!
-//! Only tools that work are listed. `mcpx_call` and `mcpx_exec` bear no annotations on purpose: whatever
+//! Only tools that work are listed. `mcpx_call`, `mcpx_exec` and `mcpx_scripts` bear no annotations on purpose: whatever
 //! hint they gave would be wrong for half of the tools behind them.
 
 use crate::protocol::jsonrpc::RawJson;
@@ -14,7 +14,7 @@ pub(crate) struct CoreTool {
 }
 
 /// All of them, in order.
-pub(crate) const CORE_TOOLS: [CoreTool; 9] = [
+pub(crate) const CORE_TOOLS: [CoreTool; 10] = [
     CoreTool {
         name: "mcpx_namespaces",
         definition: r#"{"name":"mcpx_namespaces","title":"List servers and their tools","description":"Without arguments: the MCP servers behind mcpx, one line each. With a namespace: that server's instructions and its tools with descriptions and input schemas, paged.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"A server's namespace, as listed"},"page":{"type":"integer","minimum":1,"description":"Page of its tools, from 1"}},"additionalProperties":false},"annotations":{"title":"List servers and their tools","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
@@ -44,6 +44,10 @@ pub(crate) const CORE_TOOLS: [CoreTool; 9] = [
         definition: r#"{"name":"mcpx_resources","title":"List resources","description":"The resources and resource templates of all servers or of one, a line each, with the addresses that mcpx_read takes. Fill a template's {variables} in before reading.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"Only this server's"},"query":{"type":"string","description":"Only those with all these words in address, name or description"},"page":{"type":"integer","minimum":1,"description":"Page, from 1"}},"additionalProperties":false},"annotations":{"title":"List resources","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
     },
     CoreTool {
+        name: "mcpx_scripts",
+        definition: r#"{"name":"mcpx_scripts","title":"Saved scripts","description":"Scripts kept for reuse. list: names, parameters, what they do. show: the code. run: with arguments. save: `code` as for mcpx_exec, after a comment like /** What it does. @param {string} repo - which */, read as input.repo. remove.","inputSchema":{"type":"object","properties":{"action":{"type":"string","enum":["list","show","run","save","remove"]},"name":{"type":"string"},"arguments":{"type":"object"},"code":{"type":"string"}},"required":["action"],"additionalProperties":false},"execution":{"taskSupport":"optional"}}"#,
+    },
+    CoreTool {
         name: "mcpx_task",
         definition: r#"{"name":"mcpx_task","title":"Follow a long call","description":"For a call that was handed back as a handle because it takes long: waits for its result, shows how it stands, or cancels it.","inputSchema":{"type":"object","properties":{"task":{"type":"string","description":"The handle"},"action":{"type":"string","enum":["wait","show","cancel"],"description":"wait, where it is left out"},"seconds":{"type":"integer","minimum":0,"description":"Longest wait"}},"required":["task"],"additionalProperties":false},"annotations":{"title":"Follow a long call","readOnlyHint":false,"idempotentHint":true,"destructiveHint":true,"openWorldHint":false}}"#,
     },
@@ -70,7 +74,9 @@ pub(crate) fn instructions(core: bool) -> &'static str {
     if core {
         "mcpx stands in front of several MCP servers. Call mcpx_namespaces to see which servers there \
          are, mcpx_namespaces with a namespace to see that server's tools and their input schemas, \
-         and mcpx_call with namespace, tool and arguments to use one. mcpx_resources lists their \
+         and mcpx_call with namespace, tool and arguments to use one. For several calls, or a little of a \
+         long result, write one script for mcpx_exec: TypeScript, without network or files, limited in \
+         time, memory and calls. mcpx_resources lists their \
          resources, mcpx_read reads one. mcpx_status tells why a server \
          does not answer. A result that says \"outcome unknown\" may have taken effect: check before \
          calling again."

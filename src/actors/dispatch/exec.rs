@@ -19,6 +19,7 @@ use self::drive::Run;
 use self::notes::Notes;
 pub(super) use self::tool::answer;
 use super::as_task::{self, Plan};
+use super::outside::{self, Origin};
 use super::{Context, Listed, Repeats, Request, Subject, Told, rounds};
 use crate::actors::artifacts::Stored;
 use crate::actors::exec::{Deadline, Running, ScriptLine};
@@ -91,9 +92,17 @@ pub(crate) async fn run(context: &Context, mut request: Request, script: Script)
 
 async fn for_host(context: &Context, request: Request, name: &str, script: Script) -> Outcome {
     let Request { params, caller, tasks, progress, repeats, listed, .. } = request;
+    let owner = tasks.session.as_deref().map(str::to_owned);
+    let saved = script.name.clone();
     let rest = Rest { repeats, listed, session: tasks.session };
     let ran = see_through(context, name, params, caller, progress, rest, script).await;
-    ran.unwrap_or_else(|told| Ok(told.as_tool_result()))
+    let outcome = ran.unwrap_or_else(|told| Ok(told.as_tool_result()));
+    let origin = || Origin {
+        maker: maker(saved.as_deref()),
+        name: saved.unwrap_or_else(|| "script".to_owned()),
+        owner,
+    };
+    outside::within(context, outcome, origin).await
 }
 
 /// Runs a script for a person, who is asked as `caller` says; the result of a tool.
@@ -154,14 +163,16 @@ fn begin(context: &Context, want: &CallWant, rest: Rest, script: Script) -> Runn
         let caller = Caller { answers, ..want.caller.clone() };
         let notes = Notes::new(want.progress.clone(), &settings.call);
         let context = context.clone();
-        let maker = match &script.name {
-            Some(name) => format!("script `{name}`"),
-            None => "a script".to_owned(),
-        };
+        let maker = maker(script.name.as_deref());
         let files = Files::default();
         let errand = Errand { context, caller, notes, repeats, listed, session, maker, files };
         Box::pin(Run::new(Arc::new(errand), script, limit).to_result(deadline))
     })
+}
+
+/// A script, where texts name it.
+fn maker(saved: Option<&str>) -> String {
+    saved.map_or_else(|| "a script".to_owned(), |name| format!("script `{name}`"))
 }
 
 /// Whom the calls of a run may ask, where its request may ask `answers`.

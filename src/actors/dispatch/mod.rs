@@ -27,6 +27,7 @@ mod resources;
 mod resources_tool;
 mod resumed;
 mod rounds;
+mod scripts_tool;
 mod search;
 mod status;
 mod subscriptions;
@@ -92,6 +93,8 @@ pub struct Context {
     pub artifacts: super::artifacts::ArtifactsHandle,
     /// Sandboxes for scripts.
     pub exec: super::exec::ExecHandle,
+    /// Saved scripts.
+    pub scripts: super::scripts::ScriptsHandle,
     /// The host connections.
     pub hosts: super::hosts::HostsHandle,
     /// Where hosts come in over HTTP.

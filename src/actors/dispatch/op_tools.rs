@@ -15,13 +15,16 @@ use crate::protocol::model::tool_result;
 const PREFIX: &str = "mcpx_";
 
 /// Ops that are tools: not those that a core tool does better, not the daemon's own end, not the one that
-/// shows a secret, and not the one that answers in a person's name: a model would confirm itself.
+/// shows a secret, not what agents may do only where a setting says so, and not the one that answers in a person's name: a model would confirm itself.
 fn is_tool(op: &Op) -> bool {
     use OpName::{Ask, Call, ElicitAnswer, Http, Read, Resources, Search, Shutdown, Status, Types};
-    !matches!(
+    use OpName::{Script, ScriptRemove, ScriptRun, ScriptSave, Scripts};
+    let saved = matches!(op.name, Scripts | Script | ScriptRun | ScriptSave | ScriptRemove);
+    let other = matches!(
         op.name,
         Call | Ask | Status | Search | Types | Resources | Read | Shutdown | Http | ElicitAnswer
-    )
+    );
+    !saved && !other
 }
 
 /// The tools, in the order of the table.

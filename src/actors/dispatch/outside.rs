@@ -12,6 +12,8 @@ use self::parts::{Limits, Parts};
 use super::Context;
 use crate::actors::artifacts::{NewArtifact, Stored};
 use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::questions;
+use crate::protocol::session::Outcome;
 
 /// Whose result it is.
 #[derive(Debug, Clone)]
@@ -22,6 +24,21 @@ pub(crate) struct Origin {
     pub(crate) name: String,
     /// The session that it is made for (`TaskSide::session`).
     pub(crate) owner: Option<String>,
+}
+
+/// An outcome as it is to be given: [`keep_outside`] where it is a result that is too long.
+pub(crate) async fn within(
+    context: &Context,
+    outcome: Outcome,
+    origin: impl FnOnce() -> Origin,
+) -> Outcome {
+    let limit = context.settings().call.result_limit;
+    match outcome {
+        Ok(result) if limit > 0 && result.len() > limit && !questions::is_asking(&result) => {
+            Ok(Box::pin(keep_outside(context, result, origin())).await)
+        }
+        other => other,
+    }
 }
 
 /// The result as it is to be given, newest shape. For results of more than `call.result_limit` bytes,

@@ -11,7 +11,7 @@ use super::outcome::Told;
 use super::rounds::{self, Subject};
 use super::{
     Context, Request, call_tool, core_tools, exec, namespaces, nearest, offers, op_tools,
-    read_tool, resources, resources_tool, search, status, task_tool, types,
+    read_tool, resources, resources_tool, search, scripts_tool, status, task_tool, types,
 };
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
 use crate::actors::upstreams::{CallWant, Caller, Reason};
@@ -112,6 +112,7 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
                 Ok(Box::pin(search::answer(context, &request.caller, arguments.as_ref())).await)
             }
             "mcpx_exec" => Box::pin(exec::answer(context, request)).await,
+            "mcpx_scripts" => Box::pin(scripts_tool::answer(context, request)).await,
             "mcpx_types" => {
                 let arguments = member("arguments");
                 Ok(Box::pin(types::answer(context, &request.caller, arguments.as_ref())).await)

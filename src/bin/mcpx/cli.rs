@@ -156,6 +156,7 @@ fn group_of(name: &'static str) -> Command {
         "elicit" => {
             group.about("Questions of servers that wait for a person").subcommand_required(true)
         }
+        "scripts" => group.about("Saved scripts"),
         "tasks" => group.about("Show and cancel calls that run as tasks"),
         _ => group.about("Show and check the configuration").subcommand_required(true),
     }

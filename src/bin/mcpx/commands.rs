@@ -14,7 +14,7 @@ use crate::reach::{Reach, failed, understood};
 use crate::setup::{self, Setup};
 use crate::stream::Events;
 use crate::waiting::Waiting;
-use crate::{cli, doctor, elicit, exec, offers, questions, search, tables};
+use crate::{cli, doctor, elicit, exec, offers, questions, scripts, search, tables};
 
 /// Runs a command of the tree, by its name.
 pub(crate) fn run(setup: &Setup, json: bool, name: &str, matches: &ArgMatches) -> Outcome {
@@ -42,6 +42,9 @@ pub(crate) fn run(setup: &Setup, json: bool, name: &str, matches: &ArgMatches) -
             ["doctor"] => doctor::run(&reach, optional(matches, "server")).await,
             ["stop"] if matches.get_flag("daemon") => stop_daemon(&reach).await,
             ["status"] if matches.get_flag("http") => perform(&reach, &OpCall::Http).await,
+            ["scripts"] => perform(&reach, &OpCall::Scripts).await,
+            ["scripts", "run"] => scripts::run(&reach, matches).await,
+            ["scripts", "save"] => perform(&reach, &scripts::save(matches)?).await,
             ["tasks"] => perform(&reach, &OpCall::Tasks).await,
             ["settings"] => perform(&reach, &OpCall::SettingsGet { key: None }).await,
             words => {
@@ -94,6 +97,9 @@ fn op_call(op: OpName, matches: &ArgMatches, reach: &Reach<'_>) -> Result<OpCall
             namespace: optional(matches, "namespace"),
             project: setup::project(matches.get_one("project")),
         },
+        OpName::Scripts => OpCall::Scripts,
+        OpName::Script => OpCall::Script { name: needed("name") },
+        OpName::ScriptRemove => OpCall::ScriptRemove { name: needed("name") },
         OpName::Tasks => OpCall::Tasks,
         OpName::Task => OpCall::Task { task: needed("task") },
         OpName::TaskCancel => OpCall::TaskCancel { task: needed("task") },
@@ -122,6 +128,8 @@ fn op_call(op: OpName, matches: &ArgMatches, reach: &Reach<'_>) -> Result<OpCall
         | OpName::Exec
         | OpName::Read
         | OpName::Prompt
+        | OpName::ScriptRun
+        | OpName::ScriptSave
         | OpName::ElicitAnswer => {
             return Err(Ended::Usage(format!("`{}` is no command of this kind", op.row().id)));
         }
@@ -160,6 +168,10 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
         OpName::Types => tables::types(&understood(&body)?),
         OpName::Resources => tables::resources(printer, &understood(&body)?),
         OpName::Prompts => tables::prompts(printer, &understood(&body)?),
+        OpName::Scripts => scripts::list(printer, &understood(&body)?),
+        OpName::Script => scripts::shown(&understood(&body)?),
+        OpName::ScriptSave => scripts::saved(&understood(&body)?),
+        OpName::ScriptRemove => scripts::removed(&understood(&body)?),
         OpName::Tasks => tables::tasks(printer, &understood(&body)?),
         OpName::Task => tables::task(&understood(&body)?),
         OpName::TaskCancel => tables::task_cancelled(&understood(&body)?),
@@ -181,6 +193,7 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
         | OpName::Call
         | OpName::Ask
         | OpName::Exec
+        | OpName::ScriptRun
         | OpName::Read
         | OpName::Prompt
         | OpName::Config

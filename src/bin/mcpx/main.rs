@@ -20,6 +20,7 @@ mod person;
 mod questions;
 mod reach;
 mod sandbox;
+mod scripts;
 mod search;
 mod serve;
 mod setup;

@@ -29,7 +29,7 @@ use nix::poll::{PollFd, PollFlags, poll};
 use self::cpu::Cpu;
 use self::engine::Engine;
 use self::pipe::{Lines, Out};
-use crate::script::wire::{FromSandbox, Run, ToSandbox};
+use crate::script::wire::{Failure, FromSandbox, Run, ToSandbox};
 
 /// How much less than the daemon this process wants of the processor (`nice`).
 const NICE: i32 = 10;
@@ -49,6 +49,11 @@ enum Watched {
     Gone,
     /// The processor time is used up.
     Over,
+}
+
+/// Whether a script can run at all: its first mistake, where it has one. Takes as long as reading it does.
+pub fn check(source: &str) -> Result<(), Failure> {
+    compile::compile(source).map(drop)
 }
 
 /// Runs one script for the daemon on the other side of stdin and stdout. `now` is the clock for timers.

@@ -6,15 +6,14 @@ use super::parts::Head;
 use crate::actors::artifacts::Stored;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::tool_result::text_block;
-use crate::protocol::session::Limit;
 use crate::settings::Settings;
-use crate::settings::value::size_text;
+use crate::settings::value::{duration_text, size_text};
 
 /// The beginning of the first part, what there is in all, and a link to each part. The addresses stand
 /// in the text, too: some hosts drop links (C-15).
 pub(super) fn blocks(stored: &[Stored], head: Option<Head>, settings: &Settings) -> Vec<RawJson> {
     let limit = size_text(u64::try_from(settings.call.result_limit).unwrap_or(u64::MAX));
-    let keep = Limit::time("artifacts.keep", settings.artifacts.keep).value;
+    let keep = duration_text(settings.artifacts.keep);
     let mut note = format!(
         "[The result is longer than is given at once ({limit}, setting call.result_limit). It is kept \
          for {keep}:"

@@ -69,15 +69,13 @@ pub(super) fn split(result: &RawJson, name: &str, limits: Limits) -> Option<Part
     if structured.is_some() {
         rest.remove("structuredContent");
     }
-    let copied = match (&structured, blocks.as_slice()) {
-        (Some(structured), [only]) => {
-            only.member_str("text").is_some_and(|text| is_same_json(&text, structured.as_str()))
+    let is_copy = |block: &RawJson| match &structured {
+        Some(value) => {
+            block.member_str("text").is_some_and(|text| is_same_json(&text, value.as_str()))
         }
-        _ => false,
+        None => false,
     };
-    if !copied {
-        blocks.into_iter().for_each(|block| sorted.sort(block));
-    }
+    blocks.into_iter().filter(|block| !is_copy(block)).for_each(|block| sorted.sort(block));
     let (stays, pieces) = sorted.finish(structured);
     let head = pieces.first().and_then(|piece| head(&piece.bytes, limits.head));
     rest.set("content", RawJson::array(&stays));
