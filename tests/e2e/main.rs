@@ -30,6 +30,7 @@ mod parity;
 mod pool;
 mod processes;
 mod scopes;
+mod scripts;
 mod search;
 mod settings;
 mod shim;

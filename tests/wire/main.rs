@@ -40,6 +40,7 @@ mod resources;
 mod results;
 mod rounds;
 mod rounds_parked;
+mod scripts;
 mod search;
 mod subscriptions;
 mod tasks_core;
