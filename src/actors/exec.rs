@@ -122,7 +122,7 @@ impl ExecHandle {
             ),
             limit: Some(limit),
         })?;
-        if self.shared.stopping.load(Ordering::SeqCst) {
+        if self.is_stopping() {
             return Err(stopping());
         }
         // Starting has a limit of its own, which names the cause.
@@ -133,11 +133,16 @@ impl ExecHandle {
             Ok(Err(why)) => Err(Refused::unavailable(format!(
                 "the script was not run: {why}; nothing has happened, it is safe to try again"
             ))),
-            Err(AskError::Gone) if self.shared.stopping.load(Ordering::SeqCst) => Err(stopping()),
+            Err(AskError::Gone) if self.is_stopping() => Err(stopping()),
             Err(error) => {
                 Err(Refused::unavailable(format!("the script was not run: no sandbox: {error}")))
             }
         }
+    }
+
+    /// Whether the daemon stops: no script is run any more, and those that run are ended.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.shared.stopping.load(Ordering::SeqCst)
     }
 
     /// How many scripts run, and how many wait.
@@ -210,6 +215,8 @@ pub(crate) enum ExecMsg {
         /// It.
         sandbox: Box<Sandbox>,
     },
+    /// The timer: the last script has had its start (`exec.warm_delay`).
+    RefillDue,
     /// The timer: no script was run for `exec.warm_idle`.
     IdleDue,
     /// Root: the daemon stops.
@@ -221,6 +228,7 @@ impl fmt::Debug for ExecMsg {
         f.write_str(match self {
             Self::Take { .. } => "Take",
             Self::Ready { .. } => "Ready",
+            Self::RefillDue => "RefillDue",
             Self::IdleDue => "IdleDue",
             Self::Stop => "Stop",
         })
@@ -242,6 +250,9 @@ struct ExecState {
     /// Until when sandboxes are kept ready.
     warm_until: Option<Instant>,
     timer: Timer,
+    /// Until when none is started for the stock: a script has just begun.
+    hold_until: Option<Instant>,
+    refill: Timer,
     /// How often one that stood ready may be replaced at once.
     intensity: Intensity,
     stopped: bool,
@@ -267,6 +278,8 @@ impl Actor for Exec {
             workers: HashMap::new(),
             warm_until: None,
             timer: Timer::new(),
+            hold_until: None,
+            refill: Timer::new(),
             intensity: Intensity::new(daemon.restart_intensity, daemon.restart_window),
             stopped: false,
         })
@@ -281,6 +294,10 @@ impl Actor for Exec {
         match message {
             ExecMsg::Take { reply } => state.take(clock::now(), reply),
             ExecMsg::Ready { sandbox } => state.is_ready(*sandbox),
+            ExecMsg::RefillDue => {
+                state.refill.fired();
+                state.hold_until = None;
+            }
             ExecMsg::IdleDue => state.idle(),
             ExecMsg::Stop => state.stop(),
         }
@@ -322,8 +339,10 @@ impl ExecState {
         if self.stopped {
             return;
         }
-        let idle = self.shared.settings().exec.warm_idle;
-        self.warm_until = now.checked_add(idle);
+        let exec = self.shared.settings().exec;
+        self.warm_until = now.checked_add(exec.warm_idle);
+        self.hold_until = now.checked_add(exec.warm_delay).filter(|until| *until > now);
+        self.refill.set(&self.me, self.hold_until, ExecMsg::RefillDue);
         self.timer.set(&self.me, self.warm_until, ExecMsg::IdleDue);
         match self.ready.pop_front() {
             // Who asked may have gone: the sandbox falls then.
@@ -406,7 +425,8 @@ impl ExecState {
         let is_warm = self.warm_until.is_some_and(|until| now < until);
         let warm = if is_warm { settings.exec.warm } else { 0 };
         self.ready.truncate(warm);
-        let wanted = self.waiting.len() + warm;
+        let held = self.hold_until.is_some();
+        let wanted = self.waiting.len() + if held { 0 } else { warm };
         while self.ready.len() + self.starting() < wanted {
             let args = WorkerArgs {
                 spec: self.shared.spec(&settings),

@@ -42,8 +42,9 @@ pub(super) async fn for_script(context: &Context, request: Request, wanted: &Wan
     let mut params = Object::new();
     params.set("name", RawJson::write(&prepared.tool.name));
     params.set("arguments", prepared.arguments.clone());
-    // A script has its results whole: they cost a model nothing.
-    match run(context, request, params.write(), prepared, task, 0).await {
+    // A result that only a script sees is in nobody's way.
+    let limit = usize::MAX;
+    match run(context, request, params.write(), prepared, task, limit).await {
         Ok(result) => result,
         Err(error) => tool_result::text_result(&error.message, true),
     }

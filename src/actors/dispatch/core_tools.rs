@@ -74,7 +74,9 @@ pub(crate) fn instructions(core: bool) -> &'static str {
     if core {
         "mcpx stands in front of several MCP servers. Call mcpx_namespaces to see which servers there \
          are, mcpx_namespaces with a namespace to see that server's tools and their input schemas, \
-         and mcpx_call with namespace, tool and arguments to use one. mcpx_resources lists their \
+         and mcpx_call with namespace, tool and arguments to use one. For several calls, or a little of a \
+         long result, write one script for mcpx_exec: TypeScript, without network or files, limited in \
+         time, memory and calls. mcpx_resources lists their \
          resources, mcpx_read reads one. mcpx_status tells why a server \
          does not answer. A result that says \"outcome unknown\" may have taken effect: check before \
          calling again."

@@ -121,7 +121,9 @@ struct Stage {
 
 impl Stage {
     async fn new(set: &[(&str, &str)]) -> Self {
-        let runtime = set.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
+        let at_once = [("exec.warm_delay", "0")];
+        let runtime =
+            at_once.iter().chain(set).map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
         let sources = Sources { runtime: runtime.collect(), ..Sources::default() };
         let loaded = Arc::new(Settings::load(&sources, Path::new("mcpx")).unwrap());
         let settings = watch::Sender::new(Arc::new(Current { loaded, problems: Vec::new() }));
@@ -178,6 +180,16 @@ async fn a_stock_stands_ready_from_the_first_script_until_none_comes() {
     tokio::time::sleep(Duration::from_secs(61)).await;
     assert!(stage.has_processes(0).await);
     assert_eq!(stage.started(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_sandbox_starts_when_the_script_has_begun() {
+    let stage = Stage::new(&[("exec.warm_delay", "20ms")]).await;
+    let _running = stage.exec.take().await.unwrap();
+    stage.settled().await;
+    assert_eq!(stage.started(), 1);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(stage.has_processes(2).await);
 }
 
 #[tokio::test(start_paused = true)]

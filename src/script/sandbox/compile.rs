@@ -32,7 +32,7 @@ const AFTER: &str = "\n})";
 
 /// The parser goes as deep as a script is nested, and a script of nothing but brackets is as deep as it
 /// is long: the stack it may need, in bytes for each byte of the script.
-const STACK_PER_BYTE: usize = if cfg!(debug_assertions) { 16 * 1024 } else { 4 * 1024 };
+const STACK_PER_BYTE: usize = if cfg!(debug_assertions) { 8 * 1024 } else { 4 * 1024 };
 
 /// The stack that any script needs, in bytes.
 const STACK: usize = 1024 * 1024;
@@ -76,6 +76,7 @@ fn compiled(source: &str) -> Result<Compiled, Failure> {
     let parsed = Parser::new(&allocator, source, SourceType::ts()).with_options(options).parse();
     refuse(source, &parsed.diagnostics)?;
     let mut program = parsed.program;
+    program.hashbang = None;
     let semantic =
         SemanticBuilder::new().with_check_syntax_error(true).with_enum_eval(true).build(&program);
     refuse(source, &semantic.diagnostics)?;

@@ -37,9 +37,9 @@ pub(super) fn shape(schema: Json<'_>, name: &str, limits: &Limits) -> Shape {
     while let Some(place) = convert.waiting.pop_front() {
         let of = convert.schema(place, limits.depth);
         let is_root = shape.definitions.is_empty();
-        // The tool's own words stand above those of its arguments.
-        let doc = if is_root { Vec::new() } else { convert.words(place.schema, "") };
         let name = convert.names.get(shape.definitions.len()).cloned().unwrap_or_default();
+        // The tool's own words stand above those of its arguments.
+        let doc = if is_root { Vec::new() } else { convert.words(place.schema, &name) };
         shape.definitions.push(Definition { name, of, doc });
     }
     shape.settle();
@@ -116,6 +116,9 @@ impl<'a> Convert<'a, '_> {
             place.base
         };
         let place = Place { schema, base };
+        if refuses(schema, &members) {
+            return Type::NEVER;
+        }
         if depth == 0 && members.iter().any(|(word, _)| goes_down(word)) {
             return Type::Cut("deeper than types.depth".to_owned());
         }
@@ -342,7 +345,9 @@ impl<'a> Convert<'a, '_> {
         let open = given.is_none()
             && properties.is_empty()
             && index.is_none()
-            && !members.get("additionalProperties").is_some_and(|it| it.is("false"));
+            && !members.get("additionalProperties").is_some_and(|it| {
+                it.is("false") || it.is_object() && refuses(it, &self.document.open(it))
+            });
         if open { Type::record() } else { Type::Object { properties, index } }
     }
 
@@ -369,9 +374,12 @@ impl<'a> Convert<'a, '_> {
             }
         }
         let others = ["additionalProperties", "unevaluatedProperties"];
-        if let Some(schema) = others.iter().find_map(|word| members.get(word))
-            && (schema.is_object() || schema.is("true"))
-        {
+        let open = others.iter().find_map(|word| members.get(word));
+        let open = open.filter(|schema| {
+            schema.is_object() && !refuses(*schema, &self.document.open(*schema))
+                || schema.is("true")
+        });
+        if let Some(schema) = open {
             types.push(self.schema(place.at(schema), depth));
             if schema.is_object() {
                 doc.extend(self.words(schema, ""));
@@ -424,6 +432,14 @@ impl<'a> Convert<'a, '_> {
         };
         Type::Tuple { items: places, needed, rest }
     }
+}
+
+/// Whether a schema takes nothing, as Go's generators write `false`: `{"not": {}}`.
+fn refuses(schema: Json<'_>, members: &Members<'_>) -> bool {
+    schema.is_object()
+        && members
+            .get("not")
+            .is_some_and(|not| not.is("true") || not.is_object() && not.members().len() == 0)
 }
 
 /// Words that contain schemas.

@@ -59,7 +59,8 @@ fn tags(schema: &Members<'_>) -> String {
     if schema.text("type").is_some_and(|of| of == "integer") {
         tags.push("@integer".to_owned());
     }
-    for tag in TAGS {
+    let is_tuple = schema.has("prefixItems") || schema.get("items").is_some_and(Json::is_array);
+    for tag in TAGS.into_iter().filter(|tag| !(is_tuple && tag.ends_with("Items"))) {
         let Some(value) = schema.get(tag).filter(|value| says_something(tag, *value)) else {
             continue;
         };
@@ -84,6 +85,7 @@ fn says_something(tag: &str, value: Json<'_>) -> bool {
     const SAFE: [&str; 2] = ["9007199254740991", "-9007199254740991"];
     match tag {
         "minimum" | "maximum" => !SAFE.contains(&value.as_str()),
+        "propertyNames" => !value.is(r#"{"type":"string"}"#),
         _ => !value.is("null") && !value.is("false") || tag == "default" && value.is("false"),
     }
 }

@@ -408,8 +408,10 @@ fn put_short(of: &mut Type, short: &[Option<(Type, Vec<String>)>]) {
     for part in of.parts_mut() {
         put_short(part, short);
     }
-    if let Type::Either(types) = of {
-        *of = Type::either(std::mem::take(types));
+    match of {
+        Type::Either(types) => *of = Type::either(std::mem::take(types)),
+        Type::Both(types) => *of = Type::both(std::mem::take(types)),
+        _ => {}
     }
 }
 

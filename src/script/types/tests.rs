@@ -100,6 +100,8 @@ fn c06_words_of_types() {
             "[number?, ...string[]]",
         ),
         ("true", "unknown"),
+        (r#"{"not":{}}"#, "never"),
+        (r#"{"type":"object","additionalProperties":{"not": { }}}"#, "{}"),
         ("false", "never"),
         (r#"{"type":"string","nullable":true}"#, "string | null"),
         (r#"{"type":"widget"}"#, "unknown"),
@@ -351,7 +353,7 @@ fn c08_bombs_end_quickly() {
     let product = format!(r#"{{"allOf":[{}]}}"#, product.join(","));
     let deep = format!("{}{{}}{}", r#"{"items":"#.repeat(100_000), "}".repeat(100_000));
     let lists = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    let pointer = format!(r##"{{"$ref":"#{}","items":{deep}}}"##, "/items".repeat(100_000));
+    let pointer = format!(r##"{{"$ref":"#{}","items":{{}}}}"##, "/items".repeat(100_000));
     let wide: Vec<String> =
         (0..10_000).map(|at| format!(r#""p{at}":{{"type":"string"}}"#)).collect();
     let wide = format!(r#"{{"properties":{{{}}}}}"#, wide.join(","));

@@ -49,5 +49,10 @@ pub(super) const ROWS: &[Def] = &[
         time(NOW, WEEK),
         "How long sandboxes are kept ready while no script is run.",
     ),
+    live(
+        "exec.warm_delay",
+        time(NOW, HOUR),
+        "How long after a script has begun a sandbox for the next one is started: the script goes first.",
+    ),
     live("exec.start_timeout", time(MS, HOUR), "How long a sandbox may take to start."),
 ];

@@ -33,6 +33,8 @@ pub struct ExecSettings {
     pub warm: usize,
     /// `exec.warm_idle`: for how long, while no run begins.
     pub warm_idle: Duration,
+    /// `exec.warm_delay`: from the begin of a script to the start of the next sandbox.
+    pub warm_delay: Duration,
     /// `exec.start_timeout`: until a sandbox has started.
     pub start: Duration,
 }
@@ -53,6 +55,7 @@ impl ExecSettings {
             max_waiting: values.count("exec.max_waiting"),
             warm: values.count("exec.warm"),
             warm_idle: values.time("exec.warm_idle"),
+            warm_delay: values.time("exec.warm_delay"),
             start: values.time("exec.start_timeout"),
         }
     }

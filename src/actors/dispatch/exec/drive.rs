@@ -49,6 +49,8 @@ pub(super) enum End {
     Refused(Refused),
     /// The sandbox ended before the script; how, and its last words.
     Died(String, Option<String>),
+    /// The daemon stops.
+    Stopped,
     /// The sandbox does what it may not.
     Broken(String),
 }
@@ -118,6 +120,9 @@ impl Run {
                 LinkEvent::Frame(frame) => serde_json::from_slice(&frame),
                 LinkEvent::TooLarge { bytes, .. } => {
                     return End::Failed(too_large(bytes));
+                }
+                LinkEvent::Closed { .. } if self.errand.context.exec.is_stopping() => {
+                    return End::Stopped;
                 }
                 LinkEvent::Closed { .. } => return died(taken.sandbox, settings).await,
             };

@@ -24,6 +24,11 @@ pub(super) fn result(run: &Run, end: End, settings: &Settings) -> RawJson {
             let text = format!("the sandbox of the script ended before it did ({how}{last})");
             (text, Some(Reason::Unavailable))
         }
+        End::Stopped => {
+            let text = "outcome unknown: the mcpx daemon stopped while the script ran; what it did may \
+                        have taken effect, check before trying again";
+            (text.to_owned(), Some(Reason::OutcomeUnknown))
+        }
         End::Broken(why) => {
             (format!("the sandbox of the script was given up: {why}"), Some(Reason::Unavailable))
         }
