@@ -168,11 +168,7 @@ fn search() -> t::SearchAnswer {
             signature: text("echo(args: { text: string }): Promise<any>"),
             description: text("Says it back."),
         }],
-        scripts: vec![t::FoundScript {
-            name: text("weekly"),
-            signature: text("weekly(repo: string)"),
-            description: text("What happened in a week."),
-        }],
+        scripts: vec![script()],
         unlisted: vec![text("docs")],
         near: Vec::new(),
     }
@@ -414,6 +410,8 @@ mod tests {
                 "ServerChanged" => round_trip::<t::ServerChanged>(name, json),
                 "ReloadAnswer" => round_trip::<t::ReloadAnswer>(name, json),
                 "ToolsAnswer" => assert!(json["namespaces"][0]["tools"][0].is_object()),
+                "SearchAnswer" => round_trip::<t::SearchAnswer>(name, json),
+                "TypesAnswer" => round_trip::<t::TypesAnswer>(name, json),
                 "ResourcesAnswer" => assert!(json["namespaces"][0]["templates"][0].is_object()),
                 "PromptsAnswer" => assert!(json["namespaces"][0]["prompts"][0].is_object()),
                 "AskAnswer" => assert!(json["result"]["content"].is_array()),

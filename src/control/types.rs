@@ -17,8 +17,8 @@ use crate::protocol::jsonrpc::RawJson;
 pub use doctor::{DoctorAnswer, Finding, Severity};
 pub use exec::{ConsoleLine, ExecRequest};
 pub use offers::{
-    FoundScript, FoundTool, NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer,
-    ResourcesAnswer, SearchAnswer, SearchRequest, TypesAnswer, TypesRequest,
+    FoundTool, NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer, ResourcesAnswer,
+    SearchAnswer, SearchRequest, TypesAnswer, TypesRequest,
 };
 pub use questions::{
     AnswerRequest, QuestionAnswered, QuestionClosed, QuestionKind, QuestionState, QuestionView,

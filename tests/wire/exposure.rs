@@ -10,7 +10,7 @@ use crate::support::fake::Fake;
 use crate::support::raw_host::text_of;
 use crate::support::schema::MODERN;
 
-const CORE: [&str; 9] = [
+const CORE: [&str; 10] = [
     "mcpx_namespaces",
     "mcpx_search",
     "mcpx_types",
@@ -18,6 +18,7 @@ const CORE: [&str; 9] = [
     "mcpx_exec",
     "mcpx_read",
     "mcpx_resources",
+    "mcpx_scripts",
     "mcpx_task",
     "mcpx_status",
 ];
@@ -46,7 +47,8 @@ async fn h59_h48_h49_the_core_tools() {
         assert!(tool["title"].is_string() && tool["name"].as_str().unwrap().len() <= 64);
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
         let reads = tool["annotations"]["readOnlyHint"] == true;
-        let acts = ["mcpx_call", "mcpx_task"].contains(&tool["name"].as_str().unwrap());
+        let acting = ["mcpx_call", "mcpx_exec", "mcpx_scripts", "mcpx_task"];
+        let acts = acting.contains(&tool["name"].as_str().unwrap());
         assert_eq!(reads, !acts, "{tool}");
     }
     assert!(find(&tools, "mcpx_call").get("annotations").is_none());

@@ -7,8 +7,9 @@ use super::arguments::{object_of, only_known};
 use super::call_tool::find_server;
 use super::nearest::nearest;
 use crate::actors::catalog::{Listing, Snapshot};
+use crate::actors::scripts::Saved;
 use crate::actors::upstreams::Caller;
-use crate::control::types::{FoundScript, FoundTool, SearchAnswer, SearchRequest};
+use crate::control::types::{FoundTool, ScriptView, SearchAnswer, SearchRequest};
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::tool_result::text_result;
 use crate::protocol::session::upstream::ListKind;
@@ -76,24 +77,38 @@ pub(crate) async fn find(
         // Asks nobody whose list is known.
         context.upstreams.list_missing(caller, ListKind::Tools, |_| true).await;
     }
-    let saved = if namespace.is_none() { saved(context).await } else { Vec::new() };
-    Ok(look(context, &context.catalog.snapshot(), &saved, looked))
+    let mut found = look(context, &context.catalog.snapshot(), looked);
+    if namespace.is_none() {
+        found.scripts = scripts(context, looked).await;
+    }
+    Ok(found)
 }
 
-/// Saved scripts that can run, described as tools are. Where they cannot be read there are none:
-/// mcpx_scripts says why.
-async fn saved(context: &Context) -> Vec<(FoundScript, RawJson)> {
-    let all = context.scripts.all().await.unwrap_or_default();
-    let usable = all.into_iter().filter_map(|saved| Some((saved.name, saved.about.ok()?)));
-    let described = usable.map(|(name, about)| {
+/// The saved scripts that fit, the best first.
+async fn scripts(context: &Context, looked: &SearchRequest) -> Vec<ScriptView> {
+    // A folder that cannot be read is told of where it is asked for: `mcpx scripts list`.
+    let saved = context.scripts.all().await.unwrap_or_default();
+    let definition = |saved: &Saved| {
         let mut definition = Object::new();
-        definition.set("description", RawJson::write(&about.description));
-        definition.set("inputSchema", about.schema());
-        let description = first_sentence(&about.description).to_owned();
-        let signature = format!("{name}{}", about.signature());
-        (FoundScript { name, signature, description }, definition.write())
-    });
-    described.collect()
+        if let Ok(about) = &saved.about {
+            definition.set("description", RawJson::write(&about.description));
+            definition.set("inputSchema", about.schema());
+        }
+        definition.write()
+    };
+    let definitions: Vec<RawJson> = saved.iter().map(definition).collect();
+    let documents = saved.iter().zip(&definitions);
+    let index = Index::new(documents.map(|(saved, definition)| Document {
+        namespace: "",
+        server: "",
+        name: &saved.name,
+        definition,
+    }));
+    let settings = context.settings().search;
+    let results = looked.limit.unwrap_or(settings.results).min(settings.max_results);
+    let query = Query { text: &looked.query, namespace: None, words: settings.words, results };
+    let hits = search(&[&index], &query);
+    hits.iter().filter_map(|hit| saved.get(hit.document)).map(Saved::view).collect()
 }
 
 /// Namespaces of servers of whose tools nothing is known.
@@ -107,12 +122,7 @@ fn unlisted<'a>(
     names.filter(move |name| namespace.is_none_or(|wanted| wanted == *name))
 }
 
-fn look(
-    context: &Context,
-    snapshot: &Snapshot,
-    saved: &[(FoundScript, RawJson)],
-    looked: &SearchRequest,
-) -> SearchAnswer {
+fn look(context: &Context, snapshot: &Snapshot, looked: &SearchRequest) -> SearchAnswer {
     let settings = context.settings();
     let namespace = looked.namespace.as_deref();
     let query = Query {
@@ -124,31 +134,18 @@ fn look(
     let of = settings.types;
     let size = settings.search.signature;
     let limits = types::Limits { depth: of.depth, nodes: of.nodes, size, description: 0 };
-    let scripts = Index::new(saved.iter().map(|(script, definition)| Document {
-        namespace: "",
-        server: "",
-        name: &script.name,
-        definition,
-    }));
-    let mut found = SearchAnswer {
-        unlisted: unlisted(snapshot, namespace).map(str::to_owned).collect(),
-        ..SearchAnswer::default()
-    };
-    for hit in search(&[snapshot.search_index(), &scripts], &query) {
-        if hit.index == 0 {
-            found.tools.extend(tool_at(snapshot, &limits, hit.document));
-        } else {
-            found.scripts.extend(saved.get(hit.document).map(|(script, _)| script.clone()));
-        }
-    }
-    if found.tools.is_empty() && found.scripts.is_empty() {
+    let hits = search(&[snapshot.search_index()], &query);
+    let tools = hits.into_iter().filter_map(|hit| found(snapshot, &limits, hit.document)).collect();
+    let unlisted = unlisted(snapshot, namespace).map(str::to_owned).collect();
+    let mut found = SearchAnswer { tools, scripts: Vec::new(), unlisted, near: Vec::new() };
+    if found.tools.is_empty() {
         found.near = near(snapshot, looked);
     }
     found
 }
 
 /// The tool at this place among all.
-fn tool_at(snapshot: &Snapshot, limits: &types::Limits, mut at: usize) -> Option<FoundTool> {
+fn found(snapshot: &Snapshot, limits: &types::Limits, mut at: usize) -> Option<FoundTool> {
     let server = snapshot.servers.iter().find(|server| {
         let here = at < server.tools.len();
         if !here {
@@ -197,13 +194,17 @@ fn text(looked: &SearchRequest, found: &SearchAnswer) -> String {
             let _ = writeln!(text, "  {}", tool.description);
         }
     }
-    if !found.scripts.is_empty() {
-        text.push_str("Saved scripts, which mcpx_scripts runs:\n");
-    }
     for script in &found.scripts {
-        let _ = writeln!(text, "{}\n  {}", script.signature, script.description);
+        let _ = writeln!(
+            text,
+            "Saved script, run by mcpx_scripts: {}{}",
+            script.name, script.signature
+        );
+        if !script.description.is_empty() {
+            let _ = writeln!(text, "  {}", script.description);
+        }
     }
-    if found.tools.is_empty() && found.scripts.is_empty() {
+    if found.tools.is_empty() {
         let _ = write!(text, "No tool fits `{}`.", looked.query);
         if !found.near.is_empty() {
             let _ = write!(text, " Did you mean {}?", found.near.join(", "));

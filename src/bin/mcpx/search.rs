@@ -6,7 +6,7 @@ use mcpx::control::OpCall;
 use mcpx::control::types as t;
 
 use crate::output::Printer;
-use crate::{setup, tables};
+use crate::{scripts, setup, tables};
 
 /// The op of a command line.
 pub(crate) fn call(matches: &ArgMatches) -> OpCall {
@@ -23,7 +23,7 @@ pub(crate) fn call(matches: &ArgMatches) -> OpCall {
 /// Each tool with what it is for and how it is called.
 pub(crate) fn table(printer: Printer, answer: &t::SearchAnswer) -> String {
     let mut parts = Vec::new();
-    if answer.tools.is_empty() && answer.scripts.is_empty() {
+    if answer.tools.is_empty() {
         let near = answer.near.join(", ");
         let near = if near.is_empty() { near } else { format!("did you mean {near}? ") };
         parts.push(format!("no tool fits; {near}`mcpx tools` lists all"));
@@ -35,11 +35,10 @@ pub(crate) fn table(printer: Printer, answer: &t::SearchAnswer) -> String {
             let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
             table.add_row(vec![Cell::new(name), Cell::new(lines.join("\n"))]);
         }
-        for script in &answer.scripts {
-            let what = format!("{}\nsaved script: {}", script.description, script.signature);
-            table.add_row(vec![Cell::new(&script.name), Cell::new(what)]);
-        }
         parts.push(tables::finish(&table));
+    }
+    if !answer.scripts.is_empty() {
+        parts.push(scripts::table(printer, &answer.scripts));
     }
     if !answer.unlisted.is_empty() {
         let names = answer.unlisted.join(", ");
@@ -63,21 +62,14 @@ mod tests {
                 signature: "get-issue(args: { number: number }): Promise<any>".to_owned(),
                 description: "One issue.".to_owned(),
             }],
+            scripts: Vec::new(),
             unlisted: vec!["docs".to_owned()],
-            ..t::SearchAnswer::default()
+            near: Vec::new(),
         };
         let text = table(printer, &answer);
         assert!(text.contains("hub.get-issue  One issue.\n"), "{text}");
         assert!(text.contains("get-issue(args: { number: number })"), "{text}");
         assert!(text.ends_with("not listed yet: docs; `mcpx status` says why"), "{text}");
-        answer.scripts.push(t::FoundScript {
-            name: "weekly".to_owned(),
-            signature: "weekly(repo: string)".to_owned(),
-            description: "A week.".to_owned(),
-        });
-        let text = table(printer, &answer);
-        assert!(text.contains("saved script: weekly(repo: string)"), "{text}");
-        answer.scripts.clear();
         answer.near = answer.tools.drain(..).map(|tool| tool.tool).collect();
         assert!(table(printer, &answer).starts_with("no tool fits; did you mean get-issue? "));
     }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ScriptView;
 use crate::protocol::jsonrpc::RawJson;
 
 /// `GET /v1/search`.
@@ -18,27 +19,17 @@ pub struct SearchRequest {
 }
 
 /// The answer to it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchAnswer {
     /// The tools that fit, the best first.
     pub tools: Vec<FoundTool>,
-    /// Saved scripts that fit, likewise.
-    pub scripts: Vec<FoundScript>,
+    /// The saved scripts that fit, the best first; none where a namespace is given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<ScriptView>,
     /// Namespaces of servers of whose tools nothing is known, and so not searched.
     pub unlisted: Vec<String>,
     /// Where none fits: `namespace.tool` of those whose name is near.
     pub near: Vec<String>,
-}
-
-/// One saved script that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FoundScript {
-    /// Its name.
-    pub name: String,
-    /// Its parameters in a line.
-    pub signature: String,
-    /// The first sentence of its description.
-    pub description: String,
 }
 
 /// One tool that was found.
