@@ -109,9 +109,9 @@ async fn own(
             return found.map(Outcome::Value).map_err(|why| thrown("TypeError", why));
         }
         "types" => {
-            let declared = types::text(context, &request.caller, Some(&arguments)).await;
-            let value = declared.map(|text| Outcome::Value(RawJson::write(&text)));
-            return value.map_err(|why| thrown("TypeError", why));
+            let told = types::text(context, &request.caller, Some(&arguments)).await;
+            let told = told.map(|text| Outcome::Value(RawJson::write(&text)));
+            return told.map_err(|why| thrown("TypeError", why));
         }
         "read" => {
             let mut params = Object::new();
