@@ -12,8 +12,8 @@ use tokio::sync::watch;
 
 use super::settings::Current;
 use crate::protocol::jsonrpc::RawJson;
-use crate::script::saved::{self, About};
 use crate::script::sandbox;
+use crate::script::saved::{self, About};
 use crate::settings::mistake::hint;
 use crate::settings::typed::ScriptSettings;
 use crate::settings::value::size_text;
@@ -48,7 +48,9 @@ impl Saved {
     /// What there is to say of it in a line.
     pub fn line(&self) -> String {
         match &self.about {
-            Ok(about) if about.description.is_empty() => format!("{}{}", self.name, about.signature()),
+            Ok(about) if about.description.is_empty() => {
+                format!("{}{}", self.name, about.signature())
+            }
             Ok(about) => format!("{}{} | {}", self.name, about.signature(), about.description),
             Err(why) => format!("{} | cannot be used: {why}", self.name),
         }
@@ -93,7 +95,11 @@ impl ScriptsHandle {
         let name = name.to_owned();
         self.at_folder(move |folder, limits| {
             let names = names(folder).map_err(|error| failed(folder, &error))?;
-            if names.contains(&name) { Ok(read(folder, name, limits)) } else { Err(missing(&name, &names)) }
+            if names.contains(&name) {
+                Ok(read(folder, name, limits))
+            } else {
+                Err(missing(&name, &names))
+            }
         })
         .await
     }
@@ -221,7 +227,9 @@ fn small_enough(size: u64, limits: ScriptSettings) -> Result<(), String> {
         return Ok(());
     }
     let limit = size_text(limit);
-    Err(format!("it has {size} bytes; a saved script has {limit} at most (setting scripts.max_size)"))
+    Err(format!(
+        "it has {size} bytes; a saved script has {limit} at most (setting scripts.max_size)"
+    ))
 }
 
 /// What a script says of itself, if it can run at all.
@@ -254,7 +262,11 @@ mod tests {
     #[test]
     fn what_cannot_run_is_told_with_its_place() {
         let wrong = |source: &str| understood(source, LIMITS).unwrap_err();
-        assert!(wrong("const a = 1;\nlet = ;").starts_with("line 2, column "), "{}", wrong("let = ;"));
+        assert!(
+            wrong("const a = 1;\nlet = ;").starts_with("line 2, column "),
+            "{}",
+            wrong("let = ;")
+        );
         assert!(wrong("/** @param {odd} a */").starts_with("line 1: `odd`"));
         assert!(wrong(&" ".repeat(201)).contains("scripts.max_size"));
         let about = understood("/** Adds. @x */ return await 1 as number", LIMITS).unwrap();
@@ -267,13 +279,15 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let folder = top.path();
         assert_eq!(names(&folder.join("none")).unwrap(), Vec::<String>::new());
-        for (name, text) in [("b.ts", "return 1"), ("Bad.ts", ""), ("a.ts", "let ="), ("x.txt", ""), (".h.ts", "")]
+        for (name, text) in
+            [("b.ts", "return 1"), ("Bad.ts", ""), ("a.ts", "let ="), ("x.txt", ""), (".h.ts", "")]
         {
             std::fs::write(folder.join(name), text).unwrap();
         }
         let all: Vec<_> =
             names(folder).unwrap().into_iter().map(|name| read(folder, name, LIMITS)).collect();
-        let told: Vec<_> = all.iter().map(|saved| (saved.name.as_str(), saved.about.is_ok())).collect();
+        let told: Vec<_> =
+            all.iter().map(|saved| (saved.name.as_str(), saved.about.is_ok())).collect();
         assert_eq!(told, [("Bad", false), ("a", false), ("b", true)]);
         assert_eq!(all[2].line(), "b(…)");
         assert!(all[1].line().starts_with("a | cannot be used: line 1, column "));

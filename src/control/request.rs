@@ -5,8 +5,8 @@ use serde_json::{Map, Value as Json, json};
 use super::ops::{Op, OpName, Param, ParamKind, Place};
 use super::route::{self, HttpParts};
 use super::types::{
-    AnswerRequest, ApiError, CallRequest, ExecRequest, FailureCode, PromptRequest, ScriptRunRequest,
-    SearchRequest, TypesRequest, WhoAnswers,
+    AnswerRequest, ApiError, CallRequest, ExecRequest, FailureCode, PromptRequest,
+    ScriptRunRequest, SearchRequest, TypesRequest, WhoAnswers,
 };
 use crate::protocol::jsonrpc::{Object, RawJson};
 

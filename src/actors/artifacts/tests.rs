@@ -46,7 +46,10 @@ impl Folder {
 fn what_is_whole_is_found_again() {
     let folder = Folder::new();
     let record = folder.write("a", "one\ntwo\n");
-    assert_eq!((record.lines, record.kind.as_str(), record.name.as_str()), (Some(2), "text/plain", "aname"));
+    assert_eq!(
+        (record.lines, record.kind.as_str(), record.name.as_str()),
+        (Some(2), "text/plain", "aname")
+    );
     let (table, said) = folder.next();
     assert_eq!((table.get(&record.id).unwrap().as_ref(), said), (&record, vec![]));
 }
@@ -61,7 +64,10 @@ fn a_file_without_a_record_gets_one() {
     for _ in 0..2 {
         let (table, said) = folder.next();
         let record = table.get(&id).unwrap();
-        assert_eq!((record.size, record.lines, record.kind.as_str()), (2, None, "application/octet-stream"));
+        assert_eq!(
+            (record.size, record.lines, record.kind.as_str()),
+            (2, None, "application/octet-stream")
+        );
         assert!(record.created_ms > 1_000_000 && said.is_empty(), "{said:?}");
         assert_eq!(table.all().count(), 1);
     }
@@ -77,7 +83,13 @@ fn what_is_torn_missing_or_unreadable_is_told() {
     let (table, said) = folder.next();
     assert_eq!(table.all().count(), 0);
     let said = said.join("\n");
-    for words in ["artifact cccccccc…", "put aside", "artifact dddddddd…", "its file is gone", "could not be read"] {
+    for words in [
+        "artifact cccccccc…",
+        "put aside",
+        "artifact dddddddd…",
+        "its file is gone",
+        "could not be read",
+    ] {
         assert!(said.contains(words), "{words}: {said}");
     }
     let (table, said) = folder.next();

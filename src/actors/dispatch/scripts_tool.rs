@@ -61,9 +61,7 @@ async fn act(context: &Context, request: &Request) -> Result<Done, String> {
             Done::Text(format!("`{name}` is removed"))
         }
         other => {
-            return Err(format!(
-                "`action` is list, show, run, save or remove, not {other:?}"
-            ));
+            return Err(format!("`action` is list, show, run, save or remove, not {other:?}"));
         }
     })
 }

@@ -11,7 +11,7 @@ use super::outcome::Told;
 use super::rounds::{self, Subject};
 use super::{
     Context, Request, call_tool, core_tools, exec, namespaces, nearest, offers, op_tools,
-    read_tool, resources, resources_tool, search, scripts_tool, status, task_tool, types,
+    read_tool, resources, resources_tool, scripts_tool, search, status, task_tool, types,
 };
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
 use crate::actors::upstreams::{CallWant, Caller, Reason};

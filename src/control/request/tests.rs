@@ -9,9 +9,7 @@ pub(in crate::control) fn samples() -> Vec<OpCall> {
     let call = CallRequest {
         namespace: "n".to_owned(),
         tool: "t".to_owned(),
-        arguments: Some(
-            RawJson::parse("{\"big\":1e2,\"n\":12345678901234567890}".into()).unwrap(),
-        ),
+        arguments: Some(RawJson::parse("{\"big\":1e2,\"n\":12345678901234567890}".into()).unwrap()),
         project: Some("/p".to_owned()),
         progress: true,
         questions: Some(WhoAnswers::Elsewhere),
@@ -127,12 +125,8 @@ fn wrong_parameters_are_refused_by_name() {
     assert!(refuse("POST", "/v1/call", None, "{\"tool\":\"t\"}").contains("`namespace`"));
     assert!(refuse("POST", "/v1/call", None, "[]").contains("object"));
     assert!(refuse("POST", "/v1/call", None, "{").contains("not JSON"));
-    let message = refuse(
-        "POST",
-        "/v1/call",
-        None,
-        "{\"namespace\":\"n\",\"tool\":\"t\",\"arguments\":[]}",
-    );
+    let message =
+        refuse("POST", "/v1/call", None, "{\"namespace\":\"n\",\"tool\":\"t\",\"arguments\":[]}");
     assert_eq!(message, "`arguments` is an object");
     assert!(refuse("POST", "/v1/reload", None, "{\"x\":1}").contains("none is taken"));
 }
