@@ -11,6 +11,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::settings::Current;
+use crate::control::types::ScriptView;
 use crate::protocol::jsonrpc::RawJson;
 use crate::script::sandbox;
 use crate::script::saved::{self, About};
@@ -45,6 +46,18 @@ pub struct Saved {
 }
 
 impl Saved {
+    /// As it is shown.
+    pub fn view(&self) -> ScriptView {
+        let about = self.about.as_ref();
+        ScriptView {
+            name: self.name.clone(),
+            file: self.path.display().to_string(),
+            description: about.map(|about| about.description.clone()).unwrap_or_default(),
+            signature: about.map_or_else(|_| "(…)".to_owned(), About::signature),
+            problem: about.err().cloned(),
+        }
+    }
+
     /// What there is to say of it in a line.
     pub fn line(&self) -> String {
         match &self.about {

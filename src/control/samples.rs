@@ -168,6 +168,7 @@ fn search() -> t::SearchAnswer {
             signature: text("echo(args: { text: string }): Promise<any>"),
             description: text("Says it back."),
         }],
+        scripts: vec![script()],
         unlisted: vec![text("docs")],
         near: Vec::new(),
     }

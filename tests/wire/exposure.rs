@@ -10,7 +10,7 @@ use crate::support::fake::Fake;
 use crate::support::raw_host::text_of;
 use crate::support::schema::MODERN;
 
-const CORE: [&str; 9] = [
+const CORE: [&str; 10] = [
     "mcpx_namespaces",
     "mcpx_search",
     "mcpx_types",
@@ -18,6 +18,7 @@ const CORE: [&str; 9] = [
     "mcpx_exec",
     "mcpx_read",
     "mcpx_resources",
+    "mcpx_scripts",
     "mcpx_task",
     "mcpx_status",
 ];

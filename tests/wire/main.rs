@@ -11,6 +11,7 @@ mod setup;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod answers;
 mod arguments;
 mod batches;
 mod cancel;
@@ -39,10 +40,13 @@ mod resources;
 mod results;
 mod rounds;
 mod rounds_parked;
+mod scripts;
 mod search;
 mod subscriptions;
 mod tasks_core;
 mod tasks_extension;
+mod tasks_http;
 mod tools;
 mod types_tool;
+mod urls_required;
 mod versioning;

@@ -11,8 +11,7 @@ use super::calls::{caller, told_error};
 use crate::actors::scripts::{Saved, Trouble};
 use crate::control::ApiError;
 use crate::control::types::{
-    FailureCode, ScriptAnswer, ScriptRemoved, ScriptRunRequest, ScriptSaved, ScriptView,
-    ScriptsAnswer,
+    FailureCode, ScriptAnswer, ScriptRemoved, ScriptRunRequest, ScriptSaved, ScriptsAnswer,
 };
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::questions;
@@ -20,13 +19,13 @@ use crate::script::wire;
 
 pub(super) async fn list(context: &Context) -> Result<RawJson, ApiError> {
     let all = context.scripts.all().await.map_err(troubled)?;
-    Ok(RawJson::write(&ScriptsAnswer { scripts: all.iter().map(view).collect() }))
+    Ok(RawJson::write(&ScriptsAnswer { scripts: all.iter().map(Saved::view).collect() }))
 }
 
 pub(super) async fn show(context: &Context, name: &str) -> Result<RawJson, ApiError> {
     let saved = context.scripts.find(name).await.map_err(troubled)?;
     let schema = saved.about.as_ref().map_or_else(|_| RawJson::empty_object(), |it| it.schema());
-    Ok(RawJson::write(&ScriptAnswer { script: view(&saved), schema, code: saved.source }))
+    Ok(RawJson::write(&ScriptAnswer { script: saved.view(), schema, code: saved.source }))
 }
 
 pub(super) async fn run(
@@ -53,23 +52,12 @@ pub(super) async fn run(
 
 pub(super) async fn save(context: &Context, name: &str, code: &str) -> Result<RawJson, ApiError> {
     let (saved, replaced) = context.scripts.save(name, code).await.map_err(troubled)?;
-    Ok(RawJson::write(&ScriptSaved { script: view(&saved), replaced }))
+    Ok(RawJson::write(&ScriptSaved { script: saved.view(), replaced }))
 }
 
 pub(super) async fn remove(context: &Context, name: &str) -> Result<RawJson, ApiError> {
     context.scripts.remove(name).await.map_err(troubled)?;
     Ok(RawJson::write(&ScriptRemoved { name: name.to_owned() }))
-}
-
-fn view(saved: &Saved) -> ScriptView {
-    let about = saved.about.as_ref();
-    ScriptView {
-        name: saved.name.clone(),
-        file: saved.path.display().to_string(),
-        description: about.map(|about| about.description.clone()).unwrap_or_default(),
-        signature: about.map_or_else(|_| "(…)".to_owned(), |about| about.signature()),
-        problem: about.err().cloned(),
-    }
 }
 
 fn troubled(trouble: Trouble) -> ApiError {

@@ -7,12 +7,13 @@ use super::arguments::{object_of, only_known};
 use super::call_tool::find_server;
 use super::nearest::nearest;
 use crate::actors::catalog::{Listing, Snapshot};
+use crate::actors::scripts::Saved;
 use crate::actors::upstreams::Caller;
-use crate::control::types::{FoundTool, SearchAnswer, SearchRequest};
-use crate::protocol::jsonrpc::RawJson;
+use crate::control::types::{FoundTool, ScriptView, SearchAnswer, SearchRequest};
+use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::tool_result::text_result;
 use crate::protocol::session::upstream::ListKind;
-use crate::script::search::{Query, first_sentence, search};
+use crate::script::search::{Document, Index, Query, first_sentence, search};
 use crate::script::{names, types};
 
 /// `mcpx_search` as a tool.
@@ -76,7 +77,38 @@ pub(crate) async fn find(
         // Asks nobody whose list is known.
         context.upstreams.list_missing(caller, ListKind::Tools, |_| true).await;
     }
-    Ok(look(context, &context.catalog.snapshot(), looked))
+    let mut found = look(context, &context.catalog.snapshot(), looked);
+    if namespace.is_none() {
+        found.scripts = scripts(context, looked).await;
+    }
+    Ok(found)
+}
+
+/// The saved scripts that fit, the best first.
+async fn scripts(context: &Context, looked: &SearchRequest) -> Vec<ScriptView> {
+    // A folder that cannot be read is told of where it is asked for: `mcpx scripts list`.
+    let saved = context.scripts.all().await.unwrap_or_default();
+    let definition = |saved: &Saved| {
+        let mut definition = Object::new();
+        if let Ok(about) = &saved.about {
+            definition.set("description", RawJson::write(&about.description));
+            definition.set("inputSchema", about.schema());
+        }
+        definition.write()
+    };
+    let definitions: Vec<RawJson> = saved.iter().map(definition).collect();
+    let documents = saved.iter().zip(&definitions);
+    let index = Index::new(documents.map(|(saved, definition)| Document {
+        namespace: "",
+        server: "",
+        name: &saved.name,
+        definition,
+    }));
+    let settings = context.settings().search;
+    let results = looked.limit.unwrap_or(settings.results).min(settings.max_results);
+    let query = Query { text: &looked.query, namespace: None, words: settings.words, results };
+    let hits = search(&[&index], &query);
+    hits.iter().filter_map(|hit| saved.get(hit.document)).map(Saved::view).collect()
 }
 
 /// Namespaces of servers of whose tools nothing is known.
@@ -105,7 +137,7 @@ fn look(context: &Context, snapshot: &Snapshot, looked: &SearchRequest) -> Searc
     let hits = search(&[snapshot.search_index()], &query);
     let tools = hits.into_iter().filter_map(|hit| found(snapshot, &limits, hit.document)).collect();
     let unlisted = unlisted(snapshot, namespace).map(str::to_owned).collect();
-    let mut found = SearchAnswer { tools, unlisted, near: Vec::new() };
+    let mut found = SearchAnswer { tools, scripts: Vec::new(), unlisted, near: Vec::new() };
     if found.tools.is_empty() {
         found.near = near(snapshot, looked);
     }
@@ -155,6 +187,16 @@ fn text(looked: &SearchRequest, found: &SearchAnswer) -> String {
         let _ = writeln!(text, "{}.{}", tool.namespace, tool.signature);
         if !tool.description.is_empty() {
             let _ = writeln!(text, "  {}", tool.description);
+        }
+    }
+    for script in &found.scripts {
+        let _ = writeln!(
+            text,
+            "Saved script, run by mcpx_scripts: {}{}",
+            script.name, script.signature
+        );
+        if !script.description.is_empty() {
+            let _ = writeln!(text, "  {}", script.description);
         }
     }
     if found.tools.is_empty() {

@@ -41,7 +41,7 @@ pub(crate) async fn run(reach: &Reach<'_>, matches: &ArgMatches) -> Outcome {
     show(reach.printer, &result)
 }
 
-fn read(file: &str) -> Result<String, Ended> {
+pub(crate) fn read(file: &str) -> Result<String, Ended> {
     if file == "-" {
         return std::io::read_to_string(std::io::stdin()).map_err(|error| {
             Ended::Usage(format!("the script cannot be read from stdin: {error}"))

@@ -4,7 +4,8 @@ use clap::ArgMatches;
 use comfy_table::Cell;
 use mcpx::control::OpCall;
 use mcpx::control::types::{
-    ScriptAnswer, ScriptRemoved, ScriptRunRequest, ScriptSaved, ScriptsAnswer, WhoAnswers,
+    ScriptAnswer, ScriptRemoved, ScriptRunRequest, ScriptSaved, ScriptView, ScriptsAnswer,
+    WhoAnswers,
 };
 
 use crate::arguments::{self, Typed};
@@ -17,8 +18,13 @@ use crate::{exec, setup, tables};
 
 /// `mcpx scripts list`.
 pub(crate) fn list(printer: Printer, answer: &ScriptsAnswer) -> String {
+    table(printer, &answer.scripts)
+}
+
+/// Each with its parameters and what it does.
+pub(crate) fn table(printer: Printer, scripts: &[ScriptView]) -> String {
     let mut table = tables::table(printer, &["SCRIPT", "WHAT"]);
-    for script in &answer.scripts {
+    for script in scripts {
         let what = match &script.problem {
             Some(problem) => format!("cannot be used: {problem}"),
             None => script.description.clone(),

@@ -6,7 +6,7 @@ use mcpx::control::OpCall;
 use mcpx::control::types as t;
 
 use crate::output::Printer;
-use crate::{setup, tables};
+use crate::{scripts, setup, tables};
 
 /// The op of a command line.
 pub(crate) fn call(matches: &ArgMatches) -> OpCall {
@@ -37,6 +37,9 @@ pub(crate) fn table(printer: Printer, answer: &t::SearchAnswer) -> String {
         }
         parts.push(tables::finish(&table));
     }
+    if !answer.scripts.is_empty() {
+        parts.push(scripts::table(printer, &answer.scripts));
+    }
     if !answer.unlisted.is_empty() {
         let names = answer.unlisted.join(", ");
         parts.push(format!("not searched, not listed yet: {names}; `mcpx status` says why"));
@@ -59,6 +62,7 @@ mod tests {
                 signature: "get-issue(args: { number: number }): Promise<any>".to_owned(),
                 description: "One issue.".to_owned(),
             }],
+            scripts: Vec::new(),
             unlisted: vec!["docs".to_owned()],
             near: Vec::new(),
         };

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ScriptView;
 use crate::protocol::jsonrpc::RawJson;
 
 /// `GET /v1/search`.
@@ -22,6 +23,9 @@ pub struct SearchRequest {
 pub struct SearchAnswer {
     /// The tools that fit, the best first.
     pub tools: Vec<FoundTool>,
+    /// The saved scripts that fit, the best first; none where a namespace is given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<ScriptView>,
     /// Namespaces of servers of whose tools nothing is known, and so not searched.
     pub unlisted: Vec<String>,
     /// Where none fits: `namespace.tool` of those whose name is near.

@@ -32,7 +32,7 @@ const AFTER: &str = "\n})";
 
 /// The parser goes as deep as a script is nested, and a script of nothing but brackets is as deep as it
 /// is long: the stack it may need, in bytes for each byte of the script.
-const STACK_PER_BYTE: usize = if cfg!(debug_assertions) { 16 * 1024 } else { 4 * 1024 };
+const STACK_PER_BYTE: usize = if cfg!(debug_assertions) { 8 * 1024 } else { 4 * 1024 };
 
 /// The stack that any script needs, in bytes.
 const STACK: usize = 1024 * 1024;
@@ -76,6 +76,7 @@ fn compiled(source: &str) -> Result<Compiled, Failure> {
     let parsed = Parser::new(&allocator, source, SourceType::ts()).with_options(options).parse();
     refuse(source, &parsed.diagnostics)?;
     let mut program = parsed.program;
+    program.hashbang = None;
     let semantic =
         SemanticBuilder::new().with_check_syntax_error(true).with_enum_eval(true).build(&program);
     refuse(source, &semantic.diagnostics)?;
@@ -215,4 +216,55 @@ fn line_column(source: &str, offset: usize) -> Place {
     let column = before.get(start..).unwrap_or_default().encode_utf16().count();
     let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
     (number(line), number(column))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(source: &str) -> String {
+        let compiled = compile(source).unwrap();
+        let inner = compiled.code.strip_prefix(BEFORE).unwrap().strip_suffix(AFTER).unwrap();
+        inner.trim().to_owned()
+    }
+
+    #[test]
+    fn the_last_expression_is_returned() {
+        assert_eq!(code("1;\n2"), "1;\nreturn 2;");
+        assert_eq!(code("const x: number = 1"), "const x = 1;");
+        assert_eq!(code("'a'"), "return \"a\";");
+        assert_eq!(code("return 1; 2"), "return 1;\nreturn 2;");
+        assert_eq!(code("type A = 1"), "");
+        assert_eq!(code("export {};\nf() as any"), "return f();");
+    }
+
+    #[test]
+    fn modules_become_functions() {
+        assert_eq!(code("export const a = 1"), "const a = 1;");
+        assert_eq!(code("export default f;\ng()"), "g();\nreturn f;");
+        assert_eq!(code("export default async () => 1"), "return async () => 1;");
+        assert_eq!(code("export default function f() {}"), "function f() {}\nreturn f;");
+        assert_eq!(code("export default class {}"), "return class {};");
+        assert_eq!(code("export default function () {}"), "return function() {};");
+        for foreign in ["import 'a'", "export * from 'a'", "export { a } from 'a'"] {
+            assert!(compile(foreign).unwrap_err().message.contains("`tools`"), "{foreign}");
+        }
+        assert_eq!(code("import type { A } from 'a'; let a: A"), "let a;");
+    }
+
+    #[test]
+    fn mistakes_have_places() {
+        let failure = compile("let a = 1;\nlet b: = 2").unwrap_err();
+        assert_eq!((failure.name.as_str(), failure.line), ("SyntaxError", Some(2)));
+        assert_eq!(line_column("ab\ncd", 4), (2, 2));
+        assert_eq!(line_column("'𝒳'x", "'𝒳'".len()), (1, 5));
+        assert_eq!(line_column("", 0), (1, 1));
+        assert_eq!(line_column("a", 9), (1, 2));
+    }
+
+    #[test]
+    fn long_scripts_are_refused() {
+        let failure = compile(&" ".repeat(LONGEST + 1)).unwrap_err();
+        assert!(failure.message.contains("input"));
+    }
 }

@@ -2,6 +2,8 @@
 
 use rquickjs::{Ctx, Function, Object, Persistent, Promise, Value};
 
+use serde::Deserialize;
+
 use super::compile::{self, FILE};
 use super::cpu::Cpu;
 use super::engine::{Engine, evaluate};
@@ -12,6 +14,13 @@ use crate::script::wire::{Answer, Failure, FromSandbox, Limits, Log, Outcome, Ru
 
 /// So many errors of promises that nobody awaited are told.
 const SHOWN: usize = 5;
+
+/// Errors that nobody awaited.
+#[derive(Default, Deserialize)]
+struct Leftovers {
+    count: usize,
+    first: Vec<Option<Told>>,
+}
 
 /// A run, while it lives.
 struct Live<'a> {
@@ -145,7 +154,7 @@ impl Live<'_> {
             let value = ended(ctx, promise)?;
             let function = |name| prelude.get::<_, Function<'_>>(name);
             let text: Option<String> = function("result")?.call((value,))?;
-            Ok((text, function("leftovers")?.call::<_, String>(())?))
+            Ok((text, function("leftovers")?.call::<_, String>((SHOWN,))?))
         })?;
         self.unawaited(&leftovers, text.is_some())?;
         match text {
@@ -159,9 +168,8 @@ impl Live<'_> {
     /// Errors of promises that nobody awaited. They fail a script that gave no value; beside a value
     /// they are lines of its log.
     fn unawaited(&self, leftovers: &str, has_value: bool) -> Result<(), Stop> {
-        let told: Vec<Option<Told>> = serde_json::from_str(leftovers).unwrap_or_default();
-        let count = told.len();
-        for told in told.into_iter().take(SHOWN) {
+        let Leftovers { count, first } = serde_json::from_str(leftovers).unwrap_or_default();
+        for told in first {
             let failure = self.failure(told);
             if !has_value {
                 return Err(Stop::Failed(failure));
@@ -268,4 +276,25 @@ fn has_long_number(json: &[u8]) -> bool {
 /// A limit for JavaScript.
 fn number(limit: usize) -> f64 {
     u32::try_from(limit).map_or(f64::from(u32::MAX), f64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_numbers_are_seen_wherever_they_stand() {
+        for long in ["1234567890123456", "[1,-9007199254740993]", "{\"a\":12345678901234567890}"] {
+            assert!(has_long_number(long.as_bytes()), "{long}");
+        }
+        let short =
+            ["", "1", "123456789012345", "[123456789012345,123456789012345.5]", "{\"a\":\"b\"}"];
+        for short in short {
+            assert!(!has_long_number(short.as_bytes()), "{short}");
+        }
+        for before in 0..40 {
+            let text = format!("{}1234567890123456{}", "x".repeat(before), "y".repeat(40 - before));
+            assert!(has_long_number(text.as_bytes()), "{text}");
+        }
+    }
 }

@@ -114,24 +114,26 @@
     host.call(entry.number, entry.kind, entry.a, entry.b, entry.text);
     entry.text = "";
   };
-  const call = (kind, a, b, what, text) => {
-    if (made >= most) {
-      const error = new Error(
-        `${what}: this would be call ${most + 1} of the script, and exec.max_calls is ${most}: ` +
-          "do the rest in another script, or ask for more in one call where the tool can",
-      );
-      define(error, "limit", "exec.max_calls");
-      throw error;
-    }
-    made++;
-    const place = stackOf(new Error(""));
-    return new Promise((resolve, reject) => {
-      const entry = { __proto__: null, number: made, kind, a, b, text, resolve, reject, place, next: null };
+  // What goes wrong before the call is made rejects its promise as well.
+  const call = (kind, a, b, what, text) =>
+    new Promise((resolve, reject) => {
+      const written = text();
+      if (made >= most) {
+        const error = new Error(
+          `${what}: this would be call ${most + 1} of the script, and exec.max_calls is ${most}: ` +
+            "do the rest in another script, or ask for more in one call where the tool can",
+        );
+        define(error, "limit", "exec.max_calls");
+        throw error;
+      }
+      const entry = {
+        __proto__: null, number: ++made, kind, a, b, text: written, resolve, reject,
+        place: stackOf(new Error("")), next: null,
+      };
       if (active < atOnce) send(entry);
       else if (last === null) first = last = entry;
       else last = last.next = entry;
     });
-  };
   // How: "value", "thrown" (a record), or "unread" (an error of our own).
   const settle = (number, how, value) => {
     const entry = pending[number];
@@ -174,22 +176,21 @@
   const tools = table((namespace) =>
     table((tool) => {
       const what = `tools.${namespace}.${tool}`;
-      return async function (args) {
-        return call("tool", namespace, tool, what, argumentsOf(what, args, arguments.length));
+      return function (args) {
+        return call("tool", namespace, tool, what, () => argumentsOf(what, args, arguments.length));
       };
     }),
   );
   const own = (name, key) => {
     const what = `mcpx.${name}`;
-    return async function (args) {
+    return function (args) {
       const given = typeof args === "string" ? { __proto__: null, [key]: args } : args;
-      return call("own", name, "", what, argumentsOf(what, given, arguments.length));
+      return call("own", name, "", what, () => argumentsOf(what, given, arguments.length));
     };
   };
   const mcpx = { search: own("search", "query"), types: own("types", "namespace"), read: own("read", "uri") };
   const web = makeWeb({ host, define, expose, uncurry, wellFormed });
-  const write = async (name, data, type) => {
-    const what = "artifacts.write";
+  const artifactOf = (what, name, data, type) => {
     if (typeof name !== "string") throw new TypeError(`${what}(name, data, type): the name must be a string`);
     if (type !== undefined && typeof type !== "string") throw new TypeError(`${what}: the type must be a string`);
     const bytes = web.bytesOf(data);
@@ -201,7 +202,11 @@
       args.type ??= "application/json";
       if (args.text === undefined) throw new TypeError(`${what}: there are no data`);
     }
-    return call("artifact", "", "", what, stringify(args));
+    return stringify(args);
+  };
+  const write = (name, data, type) => {
+    const what = "artifacts.write";
+    return call("artifact", "", "", what, () => artifactOf(what, name, data, type));
   };
   expose("tools", tools);
   expose("mcpx", freeze(mcpx));
@@ -255,35 +260,46 @@
     if (handled) mapDelete(unhandled, promise);
     else mapSet(unhandled, promise, reason);
   };
-  const leftovers = () => {
+  // How many there are, and the first of them.
+  const leftovers = (most) => {
+    let count = 0;
     let texts = "";
-    mapEach(unhandled, (reason) => (texts += (texts && ",") + describe(reason)));
-    return `[${texts}]`;
+    mapEach(unhandled, (reason) => {
+      if (count < most) texts += (texts && ",") + describe(reason);
+      count++;
+    });
+    return `{"count":${count},"first":[${texts}]}`;
   };
 
   const LONGEST = 4000;
   const clipped = (text, longest) =>
     text.length > longest ? `${cut(text, 0, longest)}… (${text.length} characters)` : text;
-  // What was thrown, as JSON.
+  // What was thrown, as JSON. Put together from strings: for objects the engine uses arrays, which ask
+  // their prototype.
   const describe = (error) => {
     if (error === null) return "null";
-    const told = { __proto__: null, name: "Error", message: "", stack: undefined, limit: undefined };
-    let content;
+    let name = "Error";
+    let message = "";
+    let stack, limit, content;
     try {
-      told.stack = typeof error === "object" ? rawStack(error) : undefined;
-      if (told.stack === undefined) told.message = `${inspect.text(error)} was thrown`;
+      stack = typeof error === "object" ? rawStack(error) : undefined;
+      if (stack === undefined) message = `${inspect.text(error)} was thrown`;
       else {
-        told.name = clipped(`${error.name}`, 100);
-        told.message = clipped(inspect.messageOf(error), LONGEST);
-        if (typeof error.limit === "string") told.limit = error.limit;
+        name = `${error.name}`;
+        message = inspect.messageOf(error);
+        limit = error.limit;
         content = isArray(error.content) ? toJson(error.content) : undefined;
       }
     } catch {
-      told.message ||= "something that cannot be read was thrown";
+      message ||= "something that cannot be read was thrown";
     }
-    told.message = wellFormed(told.message);
-    const text = stringify(told);
-    return content === undefined ? text : `${cut(text, 0, -1)},"content":${content}}`;
+    const member = (key, value) =>
+      typeof value === "string" ? `,"${key}":${stringify(wellFormed(value))}` : "";
+    return (
+      `{"name":${stringify(wellFormed(clipped(name, 100)))}` +
+      member("message", clipped(message, LONGEST)) + member("stack", stack) + member("limit", limit) +
+      (content === undefined ? "}" : `,"content":${content}}`)
+    );
   };
 
   return {
