@@ -346,7 +346,8 @@ fn signatures_are_one_short_line() {
     assert!(of(&all).len() <= 122 && of(&all).ends_with('…'), "{}", of(&all));
 }
 
-/// What does not end at once here takes hours or the stack: exponential references, products of alternatives, megabytes, ten thousand of anything, any depth.
+/// What would not end here takes hours or the stack: exponential references, products of alternatives,
+/// megabytes, ten thousand of anything, any depth.
 #[test]
 fn c08_bombs_end() {
     let doubling: String = (0..60).fold(String::new(), |mut all, at| {
