@@ -23,6 +23,7 @@ use tokio::sync::watch;
 
 pub use self::entry::{Entry, Facts, Turn};
 use self::entry::{Record, wall_ms};
+pub(crate) use self::handover::HostAsked;
 pub use self::handover::{Handover, Work};
 pub(crate) use self::shared::Shared;
 use self::shared::TABLE;

@@ -35,7 +35,7 @@ use super::support::ask::AskError;
 use super::support::progress::ProgressSender;
 use super::support::slot::Slot;
 use super::support::task;
-use crate::protocol::jsonrpc::{Method, Notification, RawJson};
+use crate::protocol::jsonrpc::{Method, Notification, RawJson, RpcError};
 use crate::protocol::revision::Era;
 use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::protocol::session::{Answer, Limit};
@@ -229,6 +229,17 @@ impl UpstreamsHandle {
     /// wrong with that.
     pub(crate) fn rounds(&self, want: CallWant, result: &RawJson) -> Result<Ongoing, String> {
         Ok(Ongoing::Rounds(Box::new(Rounds::new(&self.shared, want, result)?)))
+    }
+
+    /// The same of a call that was refused with `error` until these questions are agreed to.
+    pub(crate) fn rounds_unless(
+        &self,
+        want: CallWant,
+        asking: &RawJson,
+        error: RpcError,
+    ) -> Result<Ongoing, String> {
+        let rounds = Rounds::new(&self.shared, want, asking)?.unless_agreed(error);
+        Ok(Ongoing::Rounds(Box::new(rounds)))
     }
 
     /// The same for a caller who can be asked nothing.

@@ -410,6 +410,8 @@ mod tests {
                 "ServerChanged" => round_trip::<t::ServerChanged>(name, json),
                 "ReloadAnswer" => round_trip::<t::ReloadAnswer>(name, json),
                 "ToolsAnswer" => assert!(json["namespaces"][0]["tools"][0].is_object()),
+                "SearchAnswer" => round_trip::<t::SearchAnswer>(name, json),
+                "TypesAnswer" => round_trip::<t::TypesAnswer>(name, json),
                 "ResourcesAnswer" => assert!(json["namespaces"][0]["templates"][0].is_object()),
                 "PromptsAnswer" => assert!(json["namespaces"][0]["prompts"][0].is_object()),
                 "AskAnswer" => assert!(json["result"]["content"].is_array()),

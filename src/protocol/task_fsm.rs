@@ -183,6 +183,11 @@ impl Machine {
         self.go(now_ms, next)
     }
 
+    /// A word on how it ended, where its outcome alone does not say enough.
+    pub fn explain(&mut self, message: String) {
+        self.message = Some(message);
+    }
+
     /// Whether it ended with a result that says `isError`.
     pub const fn is_wrong(&self) -> bool {
         self.wrong

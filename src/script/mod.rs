@@ -7,6 +7,11 @@
 //! - [`wire`]: what the daemon and a sandbox say to each other.
 //! - [`sandbox`]: the program `mcpx __sandbox`, which runs one script in a process of its own.
 //!
+//! What a call gives to a script is the tool's structured value where its server sends one; else its text,
+//! parsed where that is JSON; a failed tool throws a `ToolError`. So the type of a call is that of the
+//! tool's `outputSchema`, and `any` where there is none: a script that is right is never refused by a
+//! compiler, and a model writes no casts.
+//!
 //! Nothing here knows the daemon's state, its actors or the network.
 
 pub mod names;

@@ -36,7 +36,7 @@ pub struct Run {
 pub struct Limits {
     /// Memory of the engine, in bytes.
     pub memory: usize,
-    /// Depth of the engine's stack, in bytes.
+    /// Depth of the engine's stack, in bytes; of more than 14 MiB, these.
     pub stack: usize,
     /// Processor time, in milliseconds.
     pub cpu_ms: u64,

@@ -1,6 +1,8 @@
 // All declarations of hostile and of common schemas through the official compiler, in strict mode.
 //
-//   node tests/types/tsc.mjs target/debug/mcpx        needs `npm ci` in tests/types, or TYPESCRIPT=<folder of the package>
+//   node tests/types/tsc.mjs target/debug/mcpx
+//
+// TYPESCRIPT is the folder of the compiler's package; without it the one that tests/catalogues/run.sh installs.
 //
 // Starts a daemon of its own in a temporary folder, with servers that list the tools of schemas.mjs.
 import { execFileSync } from 'node:child_process';
@@ -12,7 +14,7 @@ import catalog from './schemas.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const mcpx = resolve(process.argv[2] ?? 'target/debug/mcpx');
-const typescript = process.env.TYPESCRIPT ?? join(here, 'node_modules', 'typescript');
+const typescript = process.env.TYPESCRIPT ?? join(process.env.CATALOGUES_DIR ?? join(here, '../../target/catalogues'), 'node_modules/typescript');
 const folder = mkdtempSync(join(tmpdir(), 'mcpx-types-'));
 const config = join(folder, 'config.toml');
 const places = { HOME: folder, XDG_RUNTIME_DIR: folder, XDG_STATE_HOME: folder, XDG_CONFIG_HOME: folder };
@@ -39,7 +41,7 @@ try {
   }
   writeFileSync(join(folder, 'tools.ts'), declarations);
   cpSync(join(here, 'uses.ts'), join(folder, 'uses.ts'));
-  const options = { strict: true, noEmit: true, lib: ['es2023'], target: 'es2023', module: 'esnext', types: [], noUncheckedIndexedAccess: true };
+  const options = { strict: true, exactOptionalPropertyTypes: true, noEmit: true, lib: ['es2023'], target: 'es2023', module: 'esnext', types: [], noUncheckedIndexedAccess: true };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['tools.ts', 'uses.ts'] }));
   execFileSync(process.execPath, [join(typescript, 'bin', 'tsc'), '-p', folder], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
   console.log('accepted');

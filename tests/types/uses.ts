@@ -38,3 +38,7 @@ try {
 }
 const file = await artifacts.write('a.txt', 'text', 'text/plain');
 console.log(file.uri, await mcpx.types({ namespace: 'generated' }), await mcpx.search({ query: 'x' }));
+const [found] = await mcpx.search('issues');
+if (found) console.log(found.namespace, found.member, await mcpx.types(found.namespace));
+await new Promise((done) => setTimeout(done, 10));
+await artifacts.write('b.json', { text: new TextDecoder().decode(new TextEncoder().encode('x')) });

@@ -47,7 +47,8 @@ async fn h59_h48_h49_the_core_tools() {
         assert!(tool["title"].is_string() && tool["name"].as_str().unwrap().len() <= 64);
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
         let reads = tool["annotations"]["readOnlyHint"] == true;
-        let acts = ["mcpx_call", "mcpx_task"].contains(&tool["name"].as_str().unwrap());
+        let acting = ["mcpx_call", "mcpx_exec", "mcpx_scripts", "mcpx_task"];
+        let acts = acting.contains(&tool["name"].as_str().unwrap());
         assert_eq!(reads, !acts, "{tool}");
     }
     assert!(find(&tools, "mcpx_call").get("annotations").is_none());

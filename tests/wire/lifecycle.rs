@@ -19,7 +19,18 @@ crate::for_revisions! { all_real;
         let daemon = one("");
         let mut host = host(&daemon, revision).await;
         let tools = host.list_tools().await;
-        let core = ["namespaces", "call", "read", "resources", "task", "status"];
+        let core = [
+            "namespaces",
+            "search",
+            "types",
+            "call",
+            "exec",
+            "read",
+            "resources",
+            "scripts",
+            "task",
+            "status",
+        ];
         assert_eq!(crate::setup::names(&tools), core.map(|name| format!("mcpx_{name}")));
         assert_eq!(text_of(&call(&mut host, "up", "echo", json!({ "text": "hello" })).await), "hello");
     }

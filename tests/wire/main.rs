@@ -11,6 +11,7 @@ mod setup;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod answers;
 mod arguments;
 mod batches;
 mod cancel;
@@ -44,6 +45,8 @@ mod search;
 mod subscriptions;
 mod tasks_core;
 mod tasks_extension;
+mod tasks_http;
 mod tools;
 mod types_tool;
+mod urls_required;
 mod versioning;

@@ -146,6 +146,17 @@ async fn t01_lists_have_pages() {
     }
 }
 
+/// T-01: a handle is given at once where its server has no tasks of its own, however long one that has
+/// some may take to make one.
+#[tokio::test]
+async fn t01_a_server_without_tasks_is_not_waited_for() {
+    let daemon = one("tasks.eager = \"1m\"");
+    let mut host = host(&daemon, CORE).await;
+    assert_eq!(text_of(&host.call("up_echo", json!({ "text": "a" })).await), "a");
+    let task = begin(&mut host, "up_hang", json!({})).await;
+    assert_eq!(task["status"], "working");
+}
+
 /// T-16: behind `mcpx_call` any tool can be a task, and the definition says so.
 #[tokio::test]
 async fn t16_mcpx_call_can_be_a_task() {

@@ -173,9 +173,12 @@ async fn h43_the_order_is_stable() {
     let wanted = [
         "mcpx_namespaces",
         "mcpx_search",
+        "mcpx_types",
         "mcpx_call",
+        "mcpx_exec",
         "mcpx_read",
         "mcpx_resources",
+        "mcpx_scripts",
         "mcpx_task",
         "mcpx_status",
         "alpha_env",

@@ -135,6 +135,11 @@ impl BrokerHandle {
         self.watch.is_some() || self.shared.listened()
     }
 
+    /// Whether what is asked at this moment would be kept: for whoever listens, or for `elicit.hold`.
+    pub fn keeps(&self) -> bool {
+        self.listens() || !self.shared.elicit().hold.is_zero()
+    }
+
     /// Somebody listens from now on, until what this returns falls.
     pub fn listen(&self) -> Listening {
         Listening::to_all(&self.shared)

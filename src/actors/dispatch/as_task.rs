@@ -14,7 +14,7 @@ use super::{Context, Request};
 use crate::actors::tasks::{Begin, Handover, NotBegun, Work};
 use crate::actors::upstreams::{Answers, Reason};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
-use crate::protocol::model::tasks::{Support, asked_ttl, needs_extension};
+use crate::protocol::model::tasks::{self, Support, asked_ttl, needs_extension};
 use crate::protocol::model::tool_result;
 use crate::protocol::revision::Era;
 use crate::protocol::session::upstream::TaskWant;
@@ -188,6 +188,13 @@ fn patience(plan: &Plan, asked: Option<TaskWant>, settings: &Settings) -> Durati
     }
 }
 
+/// Whether a server may have tasks of its own, as far as is known of it.
+fn may_have_tasks(context: &Context, server: &str) -> bool {
+    let snapshot = context.catalog.snapshot();
+    let known = snapshot.servers.iter().find(|known| known.def.key == server);
+    known.and_then(|known| known.capabilities.as_ref()).is_none_or(tasks::are_offered)
+}
+
 /// Runs `work` as `plan` says: to its outcome, or until it is a task, whose handle is the answer then.
 /// `asked` is what its server is told of tasks.
 ///
@@ -212,7 +219,11 @@ pub(super) async fn run(
         }
     }
     let waited = matches!(plan, Plan::Handle(_));
-    let patience = patience(&plan, asked, &context.settings());
+    let patience = if may_have_tasks(context, &begin.server) {
+        patience(&plan, asked, &context.settings())
+    } else {
+        Duration::ZERO
+    };
     match context.tasks.begin(begin, &handover, work).await {
         Ok(entry) => {
             if patience > Duration::ZERO {

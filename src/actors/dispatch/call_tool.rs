@@ -42,9 +42,8 @@ pub(super) async fn for_script(context: &Context, request: Request, wanted: &Wan
     let mut params = Object::new();
     params.set("name", RawJson::write(&prepared.tool.name));
     params.set("arguments", prepared.arguments.clone());
-    // A result that only a script sees is in nobody's way.
-    let limit = usize::MAX;
-    match run(context, request, params.write(), prepared, task, limit).await {
+    // A script has its results whole: they cost a model nothing.
+    match run(context, request, params.write(), prepared, task, 0).await {
         Ok(result) => result,
         Err(error) => tool_result::text_result(&error.message, true),
     }
@@ -169,12 +168,20 @@ async fn run(
     let repeats = Arc::clone(&request.repeats);
     let owner = request.tasks.session.clone();
     let asks_host = matches!(request.caller.answers.present(), Answers::Inline { .. });
+    let line = match request.caller.answers.present() {
+        Answers::Line { declared, .. } => Some(declared.clone()),
+        _ => None,
+    };
     let key: Arc<str> = Arc::from(server.def.key.as_str());
     let outcome = tools::upstream_call(context, request, key, &tool, upstream, task).await;
     let (result, failed) = match outcome {
         // Neither a success nor a failure yet, and the host's own business.
         Ok(Ok(result)) if questions::is_asking(&result) => return Ok(result),
         Ok(Err(error)) if asks_host && answers::is_for_host(&error) => {
+            return Err(error);
+        }
+        // -32042: its host sees to the addresses, and makes this call again.
+        Ok(Err(error)) if line.is_some_and(|line| questions::sees_urls(&line, &error)) => {
             return Err(error);
         }
         Ok(Ok(result)) => {
@@ -190,7 +197,7 @@ async fn run(
         }
         // H-63: what a model can mend is a result, in the upstream's words and with the schema.
         Ok(Err(error)) => {
-            let text = format!("{} ({})", error.message, error.code);
+            let text = format!("{} ({})", questions::told_urls(&error), error.code);
             (tool_result::text_result(&with_schema(&text, &tool), true), true)
         }
         Err(told) => (told.as_tool_result(), true),

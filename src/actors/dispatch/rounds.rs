@@ -174,18 +174,19 @@ impl Call<'_> {
     /// where that is not so, or nobody could see to them.
     fn urls_first(self, want: &CallWant, error: &RpcError) -> Option<Box<Ongoing>> {
         let urls = questions::url_required(error)?;
-        let can = |declared| urls.iter().all(|url| questions::can_answer(declared, url));
+        let can = |declared| questions::sees_urls(declared, error);
         let asked = match want.caller.answers.present() {
             Answers::Line { declared, .. } if can(declared) => false,
             Answers::Inline { declared } | Answers::Script { declared, .. } if can(declared) => {
                 true
             }
             Answers::Task(_) => true,
-            _ => self.context.broker.listens(),
+            _ => self.context.broker.keeps(),
         };
         let questions = urls.into_iter().enumerate().map(|(at, url)| (format!("url{at}"), url));
         let asking = Asking { questions: questions.collect(), state: None }.write();
-        let again = asked.then(|| self.context.upstreams.rounds(want.clone(), &asking));
+        let upstreams = &self.context.upstreams;
+        let again = asked.then(|| upstreams.rounds_unless(want.clone(), &asking, error.clone()));
         again?.ok().map(Box::new)
     }
 

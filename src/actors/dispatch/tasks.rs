@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Context, Request};
 use crate::actors::tasks::Entry;
 use crate::actors::upstreams::Answers;
+use crate::protocol::edge::questions::modern_reply;
 use crate::protocol::jsonrpc::{Code, Object, RawJson, RpcError};
 use crate::protocol::model::answers;
 use crate::protocol::model::questions::{Question, can_answer, read_responses};
@@ -26,8 +27,17 @@ pub(super) async fn update(context: &Context, request: &Request) -> Outcome {
         return Err(RpcError::new(Code::MethodNotFound, text));
     }
     let entry = find(context, request)?;
-    let replies = read_responses(&request.params).into_iter();
-    context.tasks.answer(&entry, replies.map(|(key, reply)| (key, Ok(reply))).collect()).await;
+    let replies = {
+        let (watch, said) = (entry.watch(), read_responses(&request.params));
+        let machine = watch.borrow();
+        // What is no answer is as good as none: the question stays.
+        let fits = |(key, answer): (String, RawJson)| {
+            let open = machine.open().iter().find(|open| open.key == key)?;
+            Some((key, Ok(modern_reply(&open.question, answer).ok()?)))
+        };
+        said.into_iter().filter_map(fits).collect()
+    };
+    context.tasks.answer(&entry, replies).await;
     Ok(RawJson::empty_object())
 }
 

@@ -346,7 +346,7 @@ fn call_of(
 }
 
 /// What the server is told of its host, where anything is: what that can be asked in the course of the
-/// call (U-35), any elicitation while somebody answers at the broker (U-36), and its extensions where
+/// call (U-35), any elicitation while the broker keeps what is asked (U-36), and its extensions where
 /// the server is exposed alone.
 fn declared_to(shared: &Shared, server: &str, caller: &Caller) -> Option<RawJson> {
     let cut;
@@ -362,7 +362,7 @@ fn declared_to(shared: &Shared, server: &str, caller: &Caller) -> Option<RawJson
         }
         declared => declared,
     };
-    if shared.shop().broker.get().is_some_and(BrokerHandle::listens) {
+    if shared.shop().broker.get().is_some_and(BrokerHandle::keeps) {
         return Some(with_elicitation(declared));
     }
     declared.cloned()

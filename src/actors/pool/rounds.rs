@@ -33,6 +33,8 @@ pub struct Rounds {
     inner: Option<Box<Ongoing>>,
     /// How many there were.
     round: usize,
+    /// What the call comes to unless all of its first questions are answered with yes.
+    unless_agreed: Option<RpcError>,
 }
 
 type Attempt = Pin<Box<dyn Future<Output = Result<Called, Refused>> + Send>>;
@@ -67,9 +69,16 @@ impl Rounds {
             attempt: None,
             inner: None,
             round: 0,
+            unless_agreed: None,
         };
         rounds.begin(Asking::read(result)?);
         Ok(rounds)
+    }
+
+    /// The call is made again only where all that is asked first is agreed to, and else is answered with
+    /// this: its server would say nothing else to it.
+    pub(in crate::actors) fn unless_agreed(self, error: RpcError) -> Self {
+        Self { unless_agreed: Some(error), ..self }
     }
 
     /// The next that is heard of it. Cancel-safe: what is under way is kept.
@@ -103,6 +112,14 @@ impl Rounds {
         }
         let waits = |open: &&mut Open| open.key == key && open.answer.is_none();
         let Some(open) = self.open.iter_mut().find(waits) else { return };
+        let agrees = |answer: &RawJson| answer.member_str("action").as_deref() == Some("accept");
+        if !reply.as_ref().is_ok_and(agrees)
+            && let Some(error) = self.unless_agreed.take()
+        {
+            let open = std::mem::take(&mut self.open).into_iter().filter(|open| open.key != key);
+            self.ready.extend(open.map(|open| News::Withdrawn { key: open.key }));
+            return self.ready.push_back(News::Done(Ok(Answer::Error(error))));
+        }
         match (reply, open.kind) {
             (Ok(answer), _) => open.answer = Some(answer),
             // There is no word for an error here; an elicitation has one for no answer.
@@ -149,6 +166,7 @@ impl Rounds {
         let answers: Vec<_> =
             self.open.drain(..).filter_map(|open| Some((open.key, open.answer?))).collect();
         let mut params = Object::read_or_empty(Some(&self.want.params));
+        self.unless_agreed = None;
         params.remove(RESPONSES);
         params.remove(STATE);
         if !answers.is_empty() {

@@ -446,6 +446,10 @@ impl UpstreamTask {
             // See the bias of the module.
             Ok(Answer::Error(_) | Answer::Lost { .. }) | Err(_)
                 if !self.seen.status.is_terminal() => {}
+            // The mark is of a task that nobody but its server knows by this name.
+            Ok(Answer::Complete(result)) => {
+                self.finish(Ok(Answer::Complete(tasks::unrelated(result))));
+            }
             answered => self.finish(answered),
         }
     }

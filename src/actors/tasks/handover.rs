@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ractor::ActorRef;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::actors::task::TaskMsg;
@@ -32,6 +32,8 @@ struct Inner {
     deadline: Option<Instant>,
     /// Its server works on a task of its own, so that waiting is of no use.
     now: Notify,
+    /// Questions that its host is asked while it waits: as many as there are, it goes on waiting.
+    put: watch::Sender<usize>,
     /// What it said of that last.
     said: Mutex<Said>,
     /// Its id and its actor.
@@ -56,7 +58,8 @@ impl Handover {
     pub fn new(before: Answers, deadline: Option<Instant>) -> Self {
         let (now, said) = (Notify::new(), Mutex::default());
         let (task, tickets) = (OnceLock::new(), AtomicU64::new(0));
-        Self(Arc::new(Inner { before, deadline, now, said, task, tickets }))
+        let put = watch::Sender::new(0);
+        Self(Arc::new(Inner { before, deadline, now, put, said, task, tickets }))
     }
 
     /// Whom the call may ask as long as it is no task.
@@ -69,7 +72,14 @@ impl Handover {
         self.0.task.get().is_some()
     }
 
-    /// Resolves when the call is to become a task.
+    /// Its host is asked something on its own line, until what this returns falls.
+    pub(crate) fn asks_host(&self) -> HostAsked {
+        self.0.put.send_modify(|open| *open += 1);
+        HostAsked(Arc::clone(&self.0))
+    }
+
+    /// Resolves when the call is to become a task. Not while its host is asked something: with the
+    /// answer to its request the question would fall, and whoever fills in the form with it.
     pub async fn due(&self) {
         let deadline = async {
             match self.0.deadline {
@@ -81,6 +91,9 @@ impl Handover {
             () = deadline => {}
             () = self.0.now.notified() => {}
         }
+        let mut put = self.0.put.subscribe();
+        // The sender is our own.
+        let _ = put.wait_for(|open| *open == 0).await;
     }
 
     /// The id of the task that the server works on, if it has said so before the call became one.
@@ -135,6 +148,21 @@ impl Handover {
         }
         // There is one task for each call.
         let _ = self.0.task.set((id.to_owned(), actor));
+    }
+}
+
+/// See [`Handover::asks_host`].
+pub(crate) struct HostAsked(Arc<Inner>);
+
+impl fmt::Debug for HostAsked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HostAsked")
+    }
+}
+
+impl Drop for HostAsked {
+    fn drop(&mut self) {
+        self.0.put.send_modify(|open| *open -= 1);
     }
 }
 

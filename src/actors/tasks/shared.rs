@@ -162,6 +162,13 @@ impl Shared {
         );
         // As a call whose outcome is unknown is answered without a task (product.md 7).
         let result = tool_result::refused_result(Reason::OutcomeUnknown.as_str(), &text);
-        self.end(entry, |machine, now| machine.finished(now, Ok(result)));
+        self.end(entry, |machine, now| {
+            let ended = machine.finished(now, Ok(result));
+            if ended {
+                // For lists, which show no results.
+                machine.explain(format!("outcome unknown: {why}"));
+            }
+            ended
+        });
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::actors::exec::ScriptLine;
 use crate::actors::host::line::HostLine;
-use crate::actors::tasks::Handover;
+use crate::actors::tasks::{Handover, HostAsked};
 use crate::protocol::jsonrpc::RawJson;
 
 /// Who answers what an upstream asks while it works on a request.
@@ -47,6 +47,15 @@ impl Answers {
         match self {
             Self::Task(handover) if !handover.is_task() => handover.before(),
             other => other,
+        }
+    }
+
+    /// Keeps the call from becoming a task, where it may, until what this returns falls: its host is
+    /// asked something meanwhile.
+    pub(crate) fn asks_host(&self) -> Option<HostAsked> {
+        match self {
+            Self::Task(handover) if !handover.is_task() => Some(handover.asks_host()),
+            _ => None,
         }
     }
 

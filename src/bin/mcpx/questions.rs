@@ -16,7 +16,10 @@ pub(crate) fn list(answer: &QuestionsAnswer) -> String {
     if answer.questions.is_empty() {
         return "no question is open".to_owned();
     }
-    answer.questions.iter().map(question).collect::<Vec<_>>().join("\n\n")
+    // What can be answered comes first.
+    let lost = |view: &&QuestionView| view.state == QuestionState::Lost;
+    let (lost, open): (Vec<_>, Vec<_>) = answer.questions.iter().partition(lost);
+    open.into_iter().chain(lost).map(question).collect::<Vec<_>>().join("\n\n")
 }
 
 /// One question: its id, who asks and for whom, what, and what an answer looks like.

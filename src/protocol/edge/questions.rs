@@ -147,6 +147,13 @@ pub fn lift_reply(revision: Revision, question: &Question, result: RawJson) -> R
     if changed { object.write() } else { result }
 }
 
+/// What a modern host brought in answer to `question`, as [`lift_reply`] reads a reply; an error where it
+/// is no answer at all.
+pub fn modern_reply(question: &Question, answer: RawJson) -> Result<RawJson, RpcError> {
+    check_reply(question, &answer)?;
+    Ok(lift_reply(Revision::NEWEST, question, answer))
+}
+
 /// Spells a newest-shape reply to `question` for the upstream of `revision` that asked it.
 pub fn downgrade_reply(revision: Revision, question: &Question, result: &RawJson) -> RawJson {
     let spelled = match question.kind() {

@@ -2,6 +2,9 @@
 //! form of both (2026-07-28, basic/patterns/mrtr), in which a server answers with questions and the
 //! host asks again with the answers. What is asked and answered stays text.
 
+use std::fmt::Write as _;
+
+use memchr::memmem;
 use serde_json::json;
 
 use super::extensions;
@@ -245,6 +248,24 @@ pub fn url_required(error: &RpcError) -> Option<Vec<Question>> {
     (!questions.is_empty()).then_some(questions)
 }
 
+/// Whether a host with these capabilities can see to the addresses of this error by itself.
+pub fn sees_urls(declared: &RawJson, error: &RpcError) -> bool {
+    let urls = url_required(error);
+    urls.is_some_and(|urls| urls.iter().all(|url| can_answer(declared, url)))
+}
+
+/// What an error says in words, with the addresses that it wants to have seen to (see
+/// [`url_required`]).
+pub fn told_urls(error: &RpcError) -> String {
+    let mut text = error.message.clone();
+    for question in url_required(error).unwrap_or_default() {
+        let member = |key| question.params.member_str(key).unwrap_or_default();
+        let (message, url) = (member("message"), member("url"));
+        let _ = write!(text, "\n{message}: open {url}, then make the request again");
+    }
+    text
+}
+
 /// What is said to a question that nobody answers: an elicitation is cancelled, the rest fails.
 pub fn unanswered(question: &Question) -> Reply {
     match question.kind() {
@@ -297,6 +318,13 @@ pub fn undeclared(result: &RawJson, capabilities: &RawJson) -> Option<String> {
         let declared = question.is_some_and(|question| can_answer(capabilities, &question));
         (!declared).then_some(method)
     })
+}
+
+/// Whether a request brings a state back.
+pub fn carries_state(method: &str, params: &RawJson) -> bool {
+    may_ask(method)
+        && memmem::find(params.as_bytes(), STATE.as_bytes()).is_some()
+        && params.member_str(STATE).is_some()
 }
 
 /// Carries the answers of a request that is asked again over to the request that it stands for.

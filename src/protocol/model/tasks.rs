@@ -221,6 +221,29 @@ pub fn related(message: &RawJson, task: &str) -> RawJson {
     object.write()
 }
 
+/// A result without that mark: whoever gets it knows the task by another name, or as no task.
+#[must_use]
+pub fn unrelated(result: RawJson) -> RawJson {
+    let Ok(mut object) = Object::read(&result) else { return result };
+    let Some(Ok(mut meta)) = object.get("_meta").map(Object::read) else { return result };
+    if meta.remove(RELATED).is_none() {
+        return result;
+    }
+    if meta.is_empty() {
+        object.remove("_meta");
+    } else {
+        object.set("_meta", meta.write());
+    }
+    object.write()
+}
+
+/// Whether a server that declared `capabilities` may work on calls as tasks, in either form.
+pub fn are_offered(capabilities: &RawJson) -> bool {
+    let extensions = capabilities.member("extensions");
+    capabilities.member("tasks").is_some()
+        || extensions.is_some_and(|extensions| extensions.member(EXTENSION).is_some())
+}
+
 /// A moment as tasks tell it: ISO 8601 in UTC, of milliseconds since 1970.
 pub fn moment(millis: u64) -> String {
     const DAY: u64 = 86_400;

@@ -217,3 +217,54 @@ fn line_column(source: &str, offset: usize) -> Place {
     let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
     (number(line), number(column))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(source: &str) -> String {
+        let compiled = compile(source).unwrap();
+        let inner = compiled.code.strip_prefix(BEFORE).unwrap().strip_suffix(AFTER).unwrap();
+        inner.trim().to_owned()
+    }
+
+    #[test]
+    fn the_last_expression_is_returned() {
+        assert_eq!(code("1;\n2"), "1;\nreturn 2;");
+        assert_eq!(code("const x: number = 1"), "const x = 1;");
+        assert_eq!(code("'a'"), "return \"a\";");
+        assert_eq!(code("return 1; 2"), "return 1;\nreturn 2;");
+        assert_eq!(code("type A = 1"), "");
+        assert_eq!(code("export {};\nf() as any"), "return f();");
+    }
+
+    #[test]
+    fn modules_become_functions() {
+        assert_eq!(code("export const a = 1"), "const a = 1;");
+        assert_eq!(code("export default f;\ng()"), "g();\nreturn f;");
+        assert_eq!(code("export default async () => 1"), "return async () => 1;");
+        assert_eq!(code("export default function f() {}"), "function f() {}\nreturn f;");
+        assert_eq!(code("export default class {}"), "return class {};");
+        assert_eq!(code("export default function () {}"), "return function() {};");
+        for foreign in ["import 'a'", "export * from 'a'", "export { a } from 'a'"] {
+            assert!(compile(foreign).unwrap_err().message.contains("`tools`"), "{foreign}");
+        }
+        assert_eq!(code("import type { A } from 'a'; let a: A"), "let a;");
+    }
+
+    #[test]
+    fn mistakes_have_places() {
+        let failure = compile("let a = 1;\nlet b: = 2").unwrap_err();
+        assert_eq!((failure.name.as_str(), failure.line), ("SyntaxError", Some(2)));
+        assert_eq!(line_column("ab\ncd", 4), (2, 2));
+        assert_eq!(line_column("'𝒳'x", "'𝒳'".len()), (1, 5));
+        assert_eq!(line_column("", 0), (1, 1));
+        assert_eq!(line_column("a", 9), (1, 2));
+    }
+
+    #[test]
+    fn long_scripts_are_refused() {
+        let failure = compile(&" ".repeat(LONGEST + 1)).unwrap_err();
+        assert!(failure.message.contains("input"));
+    }
+}

@@ -277,3 +277,24 @@ fn has_long_number(json: &[u8]) -> bool {
 fn number(limit: usize) -> f64 {
     u32::try_from(limit).map_or(f64::from(u32::MAX), f64::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_numbers_are_seen_wherever_they_stand() {
+        for long in ["1234567890123456", "[1,-9007199254740993]", "{\"a\":12345678901234567890}"] {
+            assert!(has_long_number(long.as_bytes()), "{long}");
+        }
+        let short =
+            ["", "1", "123456789012345", "[123456789012345,123456789012345.5]", "{\"a\":\"b\"}"];
+        for short in short {
+            assert!(!has_long_number(short.as_bytes()), "{short}");
+        }
+        for before in 0..40 {
+            let text = format!("{}1234567890123456{}", "x".repeat(before), "y".repeat(40 - before));
+            assert!(has_long_number(text.as_bytes()), "{text}");
+        }
+    }
+}

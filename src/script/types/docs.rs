@@ -37,8 +37,13 @@ pub(super) fn lines(schema: &Members<'_>, name: &str, room: usize) -> Vec<String
     let title = schema.text("title").filter(|title| !same_words(title, name));
     let mut lines = description.or(title).map(|text| text_lines(&text, room)).unwrap_or_default();
     let tags = tags(schema);
-    if !tags.is_empty() {
-        lines.push(tags);
+    match lines.as_mut_slice() {
+        _ if tags.is_empty() => {}
+        [line] => {
+            line.push(' ');
+            line.push_str(&tags);
+        }
+        _ => lines.push(tags),
     }
     lines
 }

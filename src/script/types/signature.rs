@@ -29,27 +29,37 @@ pub fn signature_as(member: &str, definition: &RawJson, limits: &Limits) -> Stri
     let limits = Limits { description: 0, ..*limits };
     let shapes = Shapes::of(&Json::of(definition).members(), member, &limits);
     let mark = if shapes.takes_nothing() { "?" } else { "" };
-    let mut line = String::new();
-    for level in (0..=LEVELS).rev() {
-        let args = brief(&shapes.takes, level, limits.size);
-        let given = shapes.gives.as_ref().map(|gives| brief(gives, level.min(2), limits.size));
+    let line = |level: usize, result: usize, optional: usize| {
+        let args = brief(&shapes.takes, level, optional, limits.size);
+        let given = shapes.gives.as_ref().map(|it| brief(it, result, usize::MAX, limits.size));
         let given = given.as_deref().unwrap_or("any");
-        line = format!("(args{mark}: {args}): Promise<{given}>");
-        if line.len() <= limits.size {
-            break;
+        format!("(args{mark}: {args}): Promise<{given}>")
+    };
+    let fits = |line: &String| line.len() <= limits.size;
+    let whole = (1..=LEVELS).rev().map(|level| line(level, level.min(2), usize::MAX)).find(fits);
+    let mut line = whole.unwrap_or_else(|| {
+        // As many of the properties that may be left out as there is room for.
+        let (mut shown, mut step) = (0, limits.size.next_power_of_two());
+        while step > 0 {
+            if fits(&line(1, 0, shown + step)) {
+                shown += step;
+            }
+            step /= 2;
         }
-    }
-    if line.len() > limits.size {
-        let end = line.floor_char_boundary(limits.size.saturating_sub("…".len()));
+        line(1, 0, shown)
+    });
+    if !fits(&line) {
+        let end = line.floor_char_boundary(limits.size.saturating_sub(MORE.len()));
         line.truncate(end);
-        line.push('…');
+        line.push_str(MORE);
     }
     format!("{}{line}", method(member))
 }
 
-/// A whole schema in one line, objects in objects only so far.
-fn brief(shape: &Shape, levels: usize, room: usize) -> String {
-    let mut brief = Brief { shape, way: Vec::new(), left: room };
+/// A whole schema in one line: objects in objects only so far, and so many properties of the outermost that
+/// may be left out.
+fn brief(shape: &Shape, levels: usize, optional: usize, room: usize) -> String {
+    let mut brief = Brief { shape, way: Vec::new(), left: room, optional };
     let of = brief.of(shape.root(), levels, true);
     let mut name = |at: usize| brief.name(at);
     Printer { name: &mut name, docs: false }.line(&of)
@@ -61,6 +71,8 @@ struct Brief<'s> {
     way: Vec<usize>,
     /// Types that may still be written: each takes a byte at least.
     left: usize,
+    /// Properties of the outermost object that need not be given, and are still shown.
+    optional: usize,
 }
 
 impl Brief<'_> {
@@ -114,7 +126,6 @@ impl Brief<'_> {
         of
     }
 
-    /// The root keeps its properties at every level; at the last only those that must be given.
     fn object(
         &mut self,
         properties: &[Property],
@@ -122,30 +133,33 @@ impl Brief<'_> {
         levels: usize,
         is_root: bool,
     ) -> Type {
-        if levels == 0 && !is_root && !properties.is_empty() {
+        if levels == 0 && !properties.is_empty() {
             return Type::Literal("{…}".to_owned());
         }
         let below = levels.saturating_sub(1);
-        let wanted = |property: &&Property| levels > 0 || !property.optional;
         let mut kept = Vec::new();
-        for property in properties.iter().filter(wanted) {
+        for property in properties {
+            if is_root && property.optional {
+                if self.optional == 0 {
+                    continue;
+                }
+                self.optional -= 1;
+            }
             let of = self.of(&property.of, below, false);
-            kept.push(Property { of, doc: Vec::new(), ..property.clone() });
+            let (name, optional) = (property.name.clone(), property.optional);
+            kept.push(Property { name, optional, of, doc: Vec::new() });
         }
-        let index = index.map(|index| {
-            Box::new(Property { of: self.of(&index.of, below, false), ..index.clone() })
-        });
         if kept.len() < properties.len() {
             if kept.is_empty() {
                 return Type::Literal("{…}".to_owned());
             }
-            kept.push(Property {
-                name: MORE.to_owned(),
-                optional: false,
-                of: Type::Unknown,
-                doc: Vec::new(),
-            });
+            let (name, of) = (MORE.to_owned(), Type::Unknown);
+            kept.push(Property { name, optional: false, of, doc: Vec::new() });
         }
+        let index = index.map(|index| {
+            let (name, of) = (String::new(), self.of(&index.of, below, false));
+            Box::new(Property { name, optional: false, of, doc: Vec::new() })
+        });
         Type::Object { properties: kept, index }
     }
 }

@@ -58,6 +58,11 @@ fn of_property_beside(schema: &str, beside: &str) -> String {
     format!("{args} {}", types.join(" ")).trim().to_owned()
 }
 
+#[test]
+fn the_prelude_is_typescript() {
+    parses(PRELUDE);
+}
+
 /// C-06: unions, intersections, tuples, enums and constants.
 #[test]
 fn c06_words_of_types() {
@@ -324,9 +329,17 @@ fn signatures_are_one_short_line() {
         all
     });
     let one = format!(r#""inputSchema":{{"properties":{{{many}}},"required":["property7"]}}"#);
-    assert_eq!(of(&one), "t(args: { property7: string; … }): Promise<any>");
+    let shown = "t(args: { property0?: string; property1?: string; property2?: string; property7: string; … }): Promise<any>";
+    assert_eq!(of(&one), shown);
     let none = format!(r#""inputSchema":{{"properties":{{{many}}}}}"#);
-    assert_eq!(of(&none), "t(args?: {…}): Promise<any>");
+    assert!(
+        of(&none).starts_with("t(args?: { property0?: string; ")
+            && of(&none).ends_with("; … }): Promise<any>")
+    );
+    assert_eq!(
+        signature(&tool("t", &none), &Limits { size: 40, ..LIMITS }),
+        "t(args?: {…}): Promise<any>"
+    );
     let all = format!(
         r#""inputSchema":{{"properties":{{{many}}},"required":[{}]}}"#,
         (0..50).map(|at| format!(r#""property{at}""#)).collect::<Vec<_>>().join(",")

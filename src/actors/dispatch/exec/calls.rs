@@ -10,7 +10,7 @@ use super::Errand;
 use crate::actors::artifacts::NewArtifact;
 use crate::actors::dispatch::arguments::Wanted;
 use crate::actors::dispatch::as_task::TaskSide;
-use crate::actors::dispatch::{Request, call_tool, read_tool, search};
+use crate::actors::dispatch::{Request, call_tool, read_tool, search, types};
 use crate::protocol::jsonrpc::{Method, Object, RawJson};
 use crate::protocol::model::tool_result;
 use crate::protocol::session::TaskForm;
@@ -107,6 +107,11 @@ async fn own(
         "search" => {
             let found = search::value(context, &request.caller, Some(&arguments)).await;
             return found.map(Outcome::Value).map_err(|why| thrown("TypeError", why));
+        }
+        "types" => {
+            let told = types::text(context, &request.caller, Some(&arguments)).await;
+            let told = told.map(|text| Outcome::Value(RawJson::write(&text)));
+            return told.map_err(|why| thrown("TypeError", why));
         }
         "read" => {
             let mut params = Object::new();

@@ -274,10 +274,10 @@ mod tests {
     fn another_text_than_the_copy_is_stored_beside_it() {
         let result = json!({ "content": [text(&"x".repeat(2000))],
             "structuredContent": { "y": "z".repeat(2000) } });
-        let parts = parts(&result).unwrap();
+        let found = parts(&result).unwrap();
         let names = [("list.txt", "text/plain"), ("list-structured.json", "application/json")];
-        assert_eq!(told(&parts), names);
-        assert_eq!(parts.head, Some(Head { text: "x".repeat(100), lines: None }));
+        assert_eq!(told(&found), names);
+        assert_eq!(found.head, Some(Head { text: "x".repeat(100), lines: None }));
         let small =
             json!({ "content": [text(&"x".repeat(2000))], "structuredContent": { "y": 1 } });
         assert_eq!(kept(&parts(&small).unwrap())["structuredContent"]["y"], 1);

@@ -69,6 +69,7 @@ impl Call<'_> {
                 return Ok(Consent::Asks(Asking { questions, state }.write()));
             }
             Answers::Line { line, declared } if can_answer(declared, &question) => {
+                let _asked = want.caller.answers.asks_host();
                 line.put(&question).await
             }
             Answers::Task(handover) => handover.put(&question).await,

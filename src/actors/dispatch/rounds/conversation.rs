@@ -16,7 +16,8 @@ use crate::actors::pool::ongoing::{News, Ongoing};
 use crate::actors::pool::rounds::too_many;
 use crate::actors::support::progress::ProgressSender;
 use crate::actors::upstreams::{Answers, CallWant, Refused};
-use crate::protocol::jsonrpc::{RawJson, RpcError};
+use crate::protocol::edge::questions::modern_reply;
+use crate::protocol::jsonrpc::RpcError;
 use crate::protocol::model::answers::missing_capability;
 use crate::protocol::model::questions::{
     Kind, Question, Reply, can_answer, read_responses, unanswered,
@@ -87,10 +88,9 @@ impl Conversation {
             before.lead_to(now);
         }
         for (key, answer) in read_responses(&want.params) {
-            let asked = |(open, question): &(String, Question)| {
-                *open == key && is_answer(question.kind(), &answer)
-            };
-            if let Some(at) = self.open.iter().position(asked) {
+            let Some(at) = self.open.iter().position(|(open, _)| *open == key) else { continue };
+            let answer = self.open.get(at).map(|(_, question)| modern_reply(question, answer));
+            if let Some(Ok(answer)) = answer {
                 self.open.remove(at);
                 self.ongoing.reply(&key, Ok(answer));
             }
@@ -167,8 +167,11 @@ impl Conversation {
                 return Ok(());
             }
             Answers::Line { line, declared } if can_answer(declared, &question) => {
-                let line = line.clone();
-                Box::pin(async move { line.put(&question).await })
+                let (line, asked) = (line.clone(), self.answers.asks_host());
+                Box::pin(async move {
+                    let _asked = asked;
+                    line.put(&question).await
+                })
             }
             Answers::Script { line, declared } if can_answer(declared, &question) => {
                 let line = line.clone();
@@ -222,16 +225,6 @@ enum Step {
     News(News),
     Reply(String, Reply),
     Gathered,
-}
-
-/// Whether `answer` can be one to a question of this kind: what is none is as good as missing.
-fn is_answer(kind: Kind, answer: &RawJson) -> bool {
-    let needed = match kind {
-        Kind::Form | Kind::Url => "action",
-        Kind::Sampling => "content",
-        Kind::Roots => "roots",
-    };
-    answer.is_object() && answer.member(needed).is_some()
 }
 
 /// The first that is answered; for ever nothing where nobody is asked. Cancel-safe.

@@ -1,8 +1,6 @@
 //! The error -32042 of 2025-11-25: addresses have to be opened before a request can be made again
 //! (client/elicitation, "URL Elicitation Required Error"). Other revisions ask instead, or are told.
 
-use std::fmt::Write as _;
-
 use super::ELICITATION_ID;
 use crate::protocol::jsonrpc::{Code, RpcError};
 use crate::protocol::model::questions;
@@ -10,16 +8,7 @@ use crate::protocol::model::questions;
 /// A -32042 for a host that cannot take it: the addresses stand in its text.
 #[must_use]
 pub fn as_text(error: &RpcError) -> RpcError {
-    let mut text = error.message.clone();
-    for question in questions::url_required(error).unwrap_or_default() {
-        let member = |key| question.params.member_str(key).unwrap_or_default();
-        let _ = write!(
-            text,
-            "\n{}: open {}, then make the request again",
-            member("message"),
-            member("url")
-        );
-    }
+    let text = questions::told_urls(error);
     RpcError { code: Code::InternalError.number(), message: text, ..error.clone() }
 }
 

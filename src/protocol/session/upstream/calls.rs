@@ -9,6 +9,7 @@ use crate::protocol::edge::{self, keys};
 use crate::protocol::jsonrpc::{
     Id, Message, Method, Notification, RawJson, Request, salvage_cut_id, scan,
 };
+use crate::protocol::model::{answers, questions};
 use crate::protocol::session::pending::{CallSink, Entry, LogWant, Struck};
 use crate::protocol::session::timers::{Timer, after};
 use crate::protocol::session::{Answer, Limit, LogLevel};
@@ -140,6 +141,15 @@ impl<S: CallSink> UpstreamSession<S> {
         let Some(revision) = self.revision() else { return };
         let Held { id, method, params, wants_progress, log, declared, task, last } = &held;
         let (id, last) = (*id, *last);
+        // No server with a handshake gives states: sent without it, the call would begin anew (E-07).
+        if !revision.is_modern() && questions::carries_state(method.as_str(), params) {
+            if let Some(entry) = self.pending.remove(id) {
+                let text = "the `requestState` is none that was given out for this call; make the call \
+                            anew without it";
+                entry.sink.done(Answer::Error(answers::bad_state(text)));
+            }
+            return;
+        }
         let more = match self.marked_headers(method, params) {
             Ok(more) => more,
             Err(error) => {

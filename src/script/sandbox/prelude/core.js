@@ -274,26 +274,32 @@
   const LONGEST = 4000;
   const clipped = (text, longest) =>
     text.length > longest ? `${cut(text, 0, longest)}… (${text.length} characters)` : text;
-  // What was thrown, as JSON.
+  // What was thrown, as JSON. Put together from strings: for objects the engine uses arrays, which ask
+  // their prototype.
   const describe = (error) => {
     if (error === null) return "null";
-    const told = { __proto__: null, name: "Error", message: "", stack: undefined, limit: undefined };
-    let content;
+    let name = "Error";
+    let message = "";
+    let stack, limit, content;
     try {
-      told.stack = typeof error === "object" ? rawStack(error) : undefined;
-      if (told.stack === undefined) told.message = `${inspect.text(error)} was thrown`;
+      stack = typeof error === "object" ? rawStack(error) : undefined;
+      if (stack === undefined) message = `${inspect.text(error)} was thrown`;
       else {
-        told.name = clipped(`${error.name}`, 100);
-        told.message = clipped(inspect.messageOf(error), LONGEST);
-        if (typeof error.limit === "string") told.limit = error.limit;
+        name = `${error.name}`;
+        message = inspect.messageOf(error);
+        limit = error.limit;
         content = isArray(error.content) ? toJson(error.content) : undefined;
       }
     } catch {
-      told.message ||= "something that cannot be read was thrown";
+      message ||= "something that cannot be read was thrown";
     }
-    told.message = wellFormed(told.message);
-    const text = stringify(told);
-    return content === undefined ? text : `${cut(text, 0, -1)},"content":${content}}`;
+    const member = (key, value) =>
+      typeof value === "string" ? `,"${key}":${stringify(wellFormed(value))}` : "";
+    return (
+      `{"name":${stringify(wellFormed(clipped(name, 100)))}` +
+      member("message", clipped(message, LONGEST)) + member("stack", stack) + member("limit", limit) +
+      (content === undefined ? "}" : `,"content":${content}}`)
+    );
   };
 
   return {
