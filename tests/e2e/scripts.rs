@@ -73,7 +73,7 @@ async fn what_cannot_run_is_not_saved() {
         ("../bad", "return 1", "small letters"),
         ("Bad", "return 1", "small letters"),
     ] {
-        let refused = save(&daemon, name, code).await.expect_code(1);
+        let refused = save(&daemon, name, code).await.expect_code(2);
         assert!(refused.stderr.contains(words), "{words}: {}", refused.stderr);
     }
     assert!(!daemon.path("state/scripts").exists());
@@ -99,7 +99,7 @@ async fn scripts_are_run_with_checked_arguments() {
         (&["a=1", "c=2"], "there is no parameter `c`"),
     ] {
         let arguments: Vec<&str> = ["scripts", "run", "sum"].iter().chain(words).copied().collect();
-        let refused = daemon.cli(&arguments).await.expect_code(1);
+        let refused = daemon.cli(&arguments).await.expect_code(2);
         assert!(refused.stderr.contains(told), "{told}: {}", refused.stderr);
     }
 }
@@ -116,6 +116,6 @@ async fn edited_files_are_read_when_they_are_used() {
     assert!(run.stdout.contains("edited"), "{}", run.stdout);
     let listed = daemon.cli(&["scripts", "list"]).await.expect_code(0).stdout;
     assert!(listed.contains("cannot be used: line 1, column "), "{listed}");
-    let broken = daemon.cli(&["scripts", "run", "broken"]).await.expect_code(1);
+    let broken = daemon.cli(&["scripts", "run", "broken"]).await.expect_code(2);
     assert!(broken.stderr.contains("cannot run: line 1, column "), "{}", broken.stderr);
 }

@@ -146,7 +146,8 @@ async fn files_in_a_result_keep_their_types() {
 /// A picture that was too long for an answer is shown by `mcpx_read` where its limit admits it.
 #[tokio::test]
 async fn a_stored_picture_is_shown() {
-    let daemon = one(&format!("{SMALL}\ncall.media_limit = \"8KiB\""));
+    let more = "expose.read_limit = \"1KiB\"\ncall.media_limit = \"8KiB\"";
+    let daemon = one(&format!("{SMALL}\n{more}"));
     let mut host = host(&daemon, "2025-11-25").await;
     let of = json!({ "content": [
         { "type": "image", "data": "AAEC".repeat(3000), "mimeType": "image/png" },

@@ -89,7 +89,7 @@ async fn agents_write_only_where_they_may() {
     assert_eq!(daemon.http("PUT", "/v1/settings", Some(&set)).await.status, 200);
     let saved = act(&mut host, save).await;
     assert!(!failed(&saved) && text_of(&saved).contains("saved: mine(…) | Mine."), "{saved}");
-    let bad = act(&mut host, json!({ "action": "save", "name": "bad", "code": "let = 1" })).await;
+    let bad = act(&mut host, json!({ "action": "save", "name": "bad", "code": "return (" })).await;
     assert!(failed(&bad) && text_of(&bad).contains("line 1, column "), "{bad}");
     let ran = act(&mut host, json!({ "action": "run", "name": "mine" })).await;
     assert!(text_of(&ran).contains('7'), "{ran}");
