@@ -323,7 +323,9 @@ impl HostState {
             era: Era::Modern,
             answers: Answers::Nobody,
         };
-        context.upstreams.subs().host_came(&caller, me.clone(), settings.call.log_queue);
+        let name: Arc<str> = name.unwrap_or_else(clock::random_name).into();
+        let log_queue = settings.call.log_queue;
+        context.upstreams.subs().host_came(&caller, &name, me.clone(), log_queue);
         let returns = seen_view.is_some();
         let changed = seen_view.map(|seen| view.changed_since_text(&seen)).unwrap_or_default();
         let mut state = Self {
@@ -340,7 +342,7 @@ impl HostState {
             listed,
             context,
             view,
-            name: name.unwrap_or_else(clock::random_name).into(),
+            name,
             returns,
             missed: changed,
             opened: false,
@@ -515,7 +517,8 @@ impl HostState {
         TaskSide { form, session: owns.then(|| Arc::clone(&self.name)) }
     }
 
-    /// A host that does not read is told of an update when it does; log messages it has missed.
+    /// A host that does not read is told of an update when it does; log messages it has missed, and how
+    /// its tasks stood meanwhile.
     fn note(&mut self, now: Instant, note: HostNote, credit: OwnedSemaphorePermit) {
         let settings = self.context.settings();
         if let HostNote::Foreign { server, .. } = &note
@@ -523,7 +526,8 @@ impl HostState {
         {
             return;
         }
-        let may_be_missed = matches!(note, HostNote::Log { .. } | HostNote::Foreign { .. });
+        let may_be_missed =
+            matches!(note, HostNote::Log { .. } | HostNote::Foreign { .. } | HostNote::Task { .. });
         if self.flows() || !may_be_missed {
             self.session.host_note(now, note);
             if let Wire::Link(link) = &mut self.wire {

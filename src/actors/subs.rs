@@ -81,11 +81,17 @@ pub enum NotSubscribed {
 pub struct Subs(Arc<Mutex<Table>>);
 
 impl Subs {
-    /// A host connection came. It may have `log_queue` log messages waiting that are about no
-    /// request of its own.
-    pub(crate) fn host_came(&self, caller: &Caller, line: ActorRef<HostMsg>, log_queue: usize) {
+    /// A host connection came, of the session `name`. It may have `log_queue` messages waiting that are
+    /// about no request of its own: of logs, and of how its tasks stand.
+    pub(crate) fn host_came(
+        &self,
+        caller: &Caller,
+        name: &Arc<str>,
+        line: ActorRef<HostMsg>,
+        log_queue: usize,
+    ) {
         if let Some(id) = caller.host {
-            let listener = Listener::host(caller.clone(), line, log_queue);
+            let listener = Listener::host(caller.clone(), Arc::clone(name), line, log_queue);
             self.lock().listeners.insert(ListenerId::Host(id), listener);
         }
     }
@@ -174,9 +180,10 @@ impl Subs {
     }
 
     /// The status of a task has changed: `params` are those of `notifications/tasks`, the whole task
-    /// in newest shape. Goes to every host stream that asked for this task.
-    pub fn task_changed(&self, task: &str, params: &RawJson) {
-        self.lock().task_changed(task, params);
+    /// in newest shape. Goes to every host stream that asked for this task, and to the host whose
+    /// session owns it.
+    pub fn task_changed(&self, task: &str, owner: Option<&str>, params: &RawJson) {
+        self.lock().task_changed(task, owner, params);
     }
 
     /// A generation of a server begins: its instances are none of those before, and its scope may be

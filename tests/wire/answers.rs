@@ -33,7 +33,7 @@ async fn able(daemon: &Daemon, revision: &str) -> RawHost {
     host
 }
 
-fn wanted(tool: &str, arguments: Value) -> Value {
+fn wanted(tool: &str, arguments: &Value) -> Value {
     json!({ "name": tool, "arguments": arguments })
 }
 
@@ -64,7 +64,7 @@ fn said(answer: &Value) -> Value {
 async fn u37_answers_of_a_modern_host_are_read_too() {
     let (daemon, fake) = one("2025-11-25", "");
     let mut host = able(&daemon, MODERN).await;
-    let params = wanted("up_ask_form", tea());
+    let params = wanted("up_ask_form", &tea());
     let mut asked = host.modern("tools/call", params.clone()).await["result"].clone();
     for wrong in [json!({ "action": "maybe" }), json!({ "action": 7 }), json!("yes"), json!({})] {
         let brought = json!({ key(&asked): wrong });
@@ -116,7 +116,7 @@ async fn t06_what_is_no_answer_leaves_a_task_waiting() {
 async fn e07_a_state_of_nobody_begins_no_call() {
     let (daemon, fake) = one("2025-11-25", "");
     let mut host = able(&daemon, MODERN).await;
-    let params = wanted("up_ask_form", json!({}));
+    let params = wanted("up_ask_form", &json!({}));
     let asked = host.modern("tools/call", params.clone()).await["result"].clone();
     let brought = json!({ key(&asked): accept(json!({ "name": "Ada" })) });
     let good = with_responses(&params, &asked, brought);
@@ -135,7 +135,7 @@ async fn e07_a_state_of_nobody_begins_no_call() {
 async fn f23_a_server_that_dies_while_its_call_waits() {
     let (daemon, fake) = one("2025-11-25", "");
     let mut host = able(&daemon, MODERN).await;
-    let params = wanted("up_ask_form", json!({}));
+    let params = wanted("up_ask_form", &json!({}));
     let asked = host.modern("tools/call", params.clone()).await["result"].clone();
     let pid = fake.ledger("start ")[0].trim_start_matches("start ").parse().unwrap();
     procs::signal(pid, Signal::SIGKILL);
@@ -144,7 +144,7 @@ async fn f23_a_server_that_dies_while_its_call_waits() {
     let told = host.modern("tools/call", with_responses(&params, &asked, brought)).await;
     assert_eq!(reason(&told), "outcome_unknown", "{told}");
     assert_eq!(calls(&fake), 1);
-    let echo = host.modern("tools/call", wanted("up_echo", json!({ "text": "on" }))).await;
+    let echo = host.modern("tools/call", wanted("up_echo", &json!({ "text": "on" }))).await;
     assert_eq!(text_of(&echo), "on");
 }
 
@@ -154,7 +154,7 @@ async fn f23_a_server_that_dies_while_its_call_waits() {
 async fn e10_a_confirmed_call_of_a_modern_server_may_ask() {
     let (daemon, fake) = one("modern", "\n[policy]\n\"up.ask_form\" = \"ask\"");
     let mut host = able(&daemon, MODERN).await;
-    let params = wanted("up_ask_form", json!({}));
+    let params = wanted("up_ask_form", &json!({}));
     let first = host.modern("tools/call", params.clone()).await["result"].clone();
     assert_eq!(key(&first), "mcpx_confirm");
     assert_eq!(calls(&fake), 0);

@@ -11,6 +11,7 @@ use crate::support::raw_host::{RawHost, text_of};
 
 const SOON: Duration = Duration::from_secs(5);
 const CORE: &str = "2025-11-25";
+const STATUS: &str = "notifications/tasks/status";
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 fn one(more: &str) -> Daemon {
@@ -115,6 +116,30 @@ async fn t13_a_task_belongs_to_its_session() {
     let unknown = mine.request("tasks/get", json!({ "taskId": "x" })).await;
     assert_eq!(unknown["error"]["code"], -32602);
     assert_eq!(mine.request("tasks/get", json!({})).await["error"]["code"], -32602);
+}
+
+/// 2025-11-25 tasks page, "Task Status Notification": the host whose task it is hears of each status, as
+/// its revision spells it, and nobody else does.
+#[tokio::test]
+async fn t13_the_owner_hears_how_its_task_stands() {
+    let daemon = one("");
+    let mut other = host(&daemon, CORE).await;
+    let mut mine = daemon.shim(&[]);
+    mine.capabilities = json!({ "elicitation": {} });
+    crate::setup::open(&mut mine, CORE).await;
+    mine.answer_with(|_| json!({ "action": "decline" }));
+    let task = begin(&mut mine, "up_ask_form", json!({})).await;
+    let waits = mine.expect_notification(STATUS).await;
+    assert_eq!(waits["params"]["taskId"], task["taskId"], "{waits}");
+    assert_eq!(waits["params"]["status"], "input_required", "{waits}");
+    ask(&mut mine, "tasks/result", &task).await;
+    let again = mine.expect_notification(STATUS).await;
+    assert_eq!(again["params"]["status"], "working", "{again}");
+    let done = mine.expect_notification(STATUS).await;
+    assert_eq!(done["params"]["status"], "completed", "{done}");
+    assert!(done["params"]["ttl"].is_u64() && done["params"].get("result").is_none(), "{done}");
+    assert_eq!(text_of(&other.call("up_echo", json!({ "text": "a" })).await), "a");
+    assert!(other.inbox.iter().all(|message| message["method"] != STATUS), "{:?}", other.inbox);
 }
 
 /// T-01: lists come by pages, oldest first, and a cursor that is none is refused.

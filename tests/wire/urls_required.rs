@@ -18,7 +18,7 @@ fn one() -> (Daemon, Fake) {
     (daemon, fake)
 }
 
-async fn able(daemon: &Daemon, revision: &str, elicitation: Value) -> RawHost {
+async fn able(daemon: &Daemon, revision: &str, elicitation: &Value) -> RawHost {
     let mut host = daemon.shim(&[]);
     host.capabilities = json!({ "elicitation": elicitation });
     open(&mut host, revision).await;
@@ -34,11 +34,11 @@ fn calls(fake: &Fake) -> usize {
 #[tokio::test]
 async fn e02_addresses_come_through_mcpx_call() {
     let (daemon, _) = one();
-    let mut host = able(&daemon, "2025-11-25", json!({ "url": {} })).await;
+    let mut host = able(&daemon, "2025-11-25", &json!({ "url": {} })).await;
     let answer = call(&mut host, "up", "ask_url_required", json!({})).await;
     assert_eq!(answer["error"]["code"], -32042, "{answer}");
     assert_eq!(answer["error"]["data"]["elicitations"][0]["url"], ADDRESS, "{answer}");
-    let mut host = able(&daemon, "2025-11-25", json!({ "form": {} })).await;
+    let mut host = able(&daemon, "2025-11-25", &json!({ "form": {} })).await;
     let answer = call(&mut host, "up", "ask_url_required", json!({ "id": "x" })).await;
     assert!(failed(&answer) && text_of(&answer).contains(ADDRESS), "{answer}");
 }
@@ -48,7 +48,7 @@ async fn e02_addresses_come_through_mcpx_call() {
 async fn e02_a_no_to_an_address_is_one() {
     let (daemon, fake) = one();
     for action in ["decline", "cancel"] {
-        let mut host = able(&daemon, MODERN, json!({ "url": {} })).await;
+        let mut host = able(&daemon, MODERN, &json!({ "url": {} })).await;
         host.answer_with(move |_| json!({ "action": action }));
         let before = calls(&fake);
         let answer = host.call("up_ask_url_required", json!({ "id": action })).await;

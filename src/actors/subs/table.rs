@@ -45,6 +45,8 @@ enum Line {
     Host {
         actor: ActorRef<HostMsg>,
         logs: Arc<Semaphore>,
+        /// The session that its tasks belong to.
+        name: Arc<str>,
         /// What it can be asked, where its handshake said so.
         declared: Option<RawJson>,
     },
@@ -102,8 +104,14 @@ struct Watch {
 }
 
 impl Listener {
-    pub(super) fn host(caller: Caller, actor: ActorRef<HostMsg>, log_queue: usize) -> Self {
-        let line = Line::Host { actor, logs: Arc::new(Semaphore::new(log_queue)), declared: None };
+    pub(super) fn host(
+        caller: Caller,
+        name: Arc<str>,
+        actor: ActorRef<HostMsg>,
+        log_queue: usize,
+    ) -> Self {
+        let logs = Arc::new(Semaphore::new(log_queue));
+        let line = Line::Host { actor, logs, name, declared: None };
         Self { caller, line, subs: Vec::new() }
     }
 
@@ -311,12 +319,18 @@ impl Table {
         }
     }
 
-    pub(super) fn task_changed(&mut self, task: &str, params: &RawJson) {
-        for stream in self.listeners.values_mut().filter_map(Listener::as_stream) {
-            if stream.tasks.contains(task) {
-                // The last one says everything.
-                stream.news.tasks.insert(task.to_owned(), params.clone());
-                stream.wake();
+    pub(super) fn task_changed(&mut self, task: &str, owner: Option<&str>, params: &RawJson) {
+        for listener in self.listeners.values_mut() {
+            match &mut listener.line {
+                Line::Host { actor, logs, name, .. } if owner == Some(&**name) => {
+                    tell(actor, HostNote::Task { task: params.clone() }, logs);
+                }
+                Line::Stream(stream) if stream.tasks.contains(task) => {
+                    // The last one says everything.
+                    stream.news.tasks.insert(task.to_owned(), params.clone());
+                    stream.wake();
+                }
+                Line::Host { .. } | Line::Stream(_) => {}
             }
         }
     }
@@ -397,7 +411,9 @@ impl Table {
 
     pub(super) fn completed(&self, def: &ServerDef, scope: &ScopeKey, id: &RawJson) {
         for listener in self.listeners.values() {
-            let Line::Host { actor, logs, declared: Some(_) } = &listener.line else { continue };
+            let Line::Host { actor, logs, declared: Some(_), .. } = &listener.line else {
+                continue;
+            };
             if ScopeKey::of(def.scope, &listener.caller, || 0) == *scope {
                 tell(actor, HostNote::Completed { id: id.clone() }, logs);
             }

@@ -80,7 +80,7 @@ impl Stage {
         let (host, label) = (Some(HostId(id)), Arc::from("test"));
         let caller =
             Caller { host, project: None, label, era: Era::Legacy, answers: Answers::Nobody };
-        self.subs.host_came(&caller, line, 2);
+        self.subs.host_came(&caller, &id.to_string().into(), line, 2);
         Listener { caller, hears }
     }
 
@@ -107,6 +107,7 @@ impl Listener {
         match self.hears.recv().await.unwrap() {
             HostMsg::Note { note: HostNote::ResourceUpdated { uri }, .. } => uri,
             HostMsg::Note { note: HostNote::Log { params, .. }, .. } => params.as_str().to_owned(),
+            HostMsg::Note { note: HostNote::Task { task }, .. } => task.as_str().to_owned(),
             other => panic!("{other:?}"),
         }
     }
@@ -130,6 +131,19 @@ impl Teller {
 
 fn no() -> RpcError {
     RpcError::new(Code::InvalidParams, "no")
+}
+
+/// T-13: how a task stands is told to the host whose session owns it, and to no other.
+#[tokio::test]
+async fn t13_the_owner_of_a_task_is_told_of_it() {
+    let stage = Stage::new(Scope::Global);
+    let (mut first, mut second) = (stage.host(1).await, stage.host(2).await);
+    let task = RawJson::trusted(r#"{"taskId":"t"}"#.to_owned());
+    stage.subs.task_changed("t", Some("2"), &task);
+    assert_eq!(second.hears().await, task.as_str());
+    stage.subs.task_changed("t", None, &task);
+    stage.subs.task_changed("t", Some("3"), &task);
+    assert!(first.hears.try_recv().is_err() && second.hears.try_recv().is_err());
 }
 
 /// F46: the server is asked once however many listen, and told when the last one has gone; each

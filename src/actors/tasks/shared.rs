@@ -109,7 +109,8 @@ impl Shared {
             Some(Err(error)) => whole.detail = Detail::Error(error),
             None => {}
         }
-        self.upstreams.subs().task_changed(&entry.facts.id, &whole.write());
+        let facts = &entry.facts;
+        self.upstreams.subs().task_changed(&facts.id, facts.owner.as_deref(), &whole.write());
     }
 
     pub(crate) fn tell(&self, kind: &'static str, entry: &Entry, text: String) {

@@ -64,6 +64,12 @@ pub(super) fn downgrade(revision: Revision, method: &str, result: &RawJson) -> O
     }
 }
 
+/// The parameters of `notifications/tasks/status` for a host of `revision`; `None` where it has no such
+/// notification.
+pub fn status(revision: Revision, task: &RawJson) -> Option<RawJson> {
+    (revision == Revision::V2025_11_25).then(|| core_task(task))?
+}
+
 /// A call's result that is a task, opened: as 2025-11-25 has it.
 pub(super) fn core_created(mut task: Object) -> RawJson {
     let meta = task.remove("_meta");
@@ -131,6 +137,17 @@ mod tests {
         let with = |result: &str| done.replacen('}', &format!(r#","result":{result}}}"#), 1);
         assert_eq!(spelled(&with(r#"{"content":[]}"#)), CORE.replace("working", "completed"));
         assert_eq!(spelled(&with(r#"{"isError":true}"#)), CORE.replace("working", "failed"));
+    }
+
+    #[test]
+    fn t10_a_status_is_told_as_its_revision_has_it() {
+        let failed = NEWEST.replace("working", "completed");
+        let failed = failed.replacen('}', r#","result":{"isError":true}}"#, 1);
+        let told = status(Revision::V2025_11_25, &raw(&failed)).unwrap();
+        assert_eq!(told.as_str(), CORE.replace("working", "failed"));
+        for other in [Revision::V2025_06_18, Revision::NEWEST] {
+            assert!(status(other, &raw(NEWEST)).is_none());
+        }
     }
 
     #[test]

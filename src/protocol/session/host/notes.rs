@@ -33,6 +33,11 @@ pub enum HostNote {
         /// Its parameters, as they came.
         params: Option<RawJson>,
     },
+    /// How a task of this host's stands (2025-11-25 tasks page, "Task Status Notification").
+    Task {
+        /// The whole task, newest shape.
+        task: RawJson,
+    },
     /// What a person was sent to do at a url is done (2025-11-25, client/elicitation).
     Completed {
         /// The question's `elicitationId`, as its server wrote it.
@@ -103,9 +108,14 @@ impl HostSession {
             HostNote::ResourceUpdated { .. } => ("resources", "subscribe"),
             // 2025-11-25 elicitation page: only who was sent there, and with the id it was given.
             HostNote::Completed { id } => return self.urls.knows(id),
+            HostNote::Task { task } => return self.spell_task(task).is_some(),
             HostNote::Log { .. } | HostNote::Foreign { .. } => return false,
         };
         !self.is_only_modern() && self.declares(capability, flag)
+    }
+
+    fn spell_task(&self, task: &RawJson) -> Option<RawJson> {
+        edge::tasks::status(self.handshake.as_ref()?.peer.revision, task)
     }
 
     /// A modern host has no place for what belongs to none of its requests and streams.
@@ -135,6 +145,7 @@ impl HostSession {
                 params.set("elicitationId", id.clone());
                 ("notifications/elicitation/complete", Some(params.write()))
             }
+            HostNote::Task { task } => ("notifications/tasks/status", self.spell_task(task)),
             HostNote::Log { .. } | HostNote::Foreign { .. } => return,
         };
         self.outputs.push_back(notification(method, params, None));
