@@ -147,7 +147,7 @@ enum Time {
 impl Deadline {
     /// So far from now.
     pub(crate) fn new(now: Instant, limit: Duration) -> Self {
-        // Where that is beyond all time, it is a day that never comes: half of it, and so on.
+        // What is beyond all time never passes.
         let at = now.checked_add(limit).map_or(Time::Left(limit), Time::At);
         Self(Arc::new(Inner { time: Mutex::new(at), moved: Notify::new() }))
     }
