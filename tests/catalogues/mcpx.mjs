@@ -60,7 +60,7 @@ export class Mcpx {
   ask(method, route, body) {
     return new Promise((done, fail) => {
       const headers = body ? { 'content-type': 'application/json' } : {};
-      const options = { socketPath: this.socket, method, path: route, headers: { host: 'mcpx', ...headers } };
+      const options = { agent: false, socketPath: this.socket, method, path: route, headers: { host: 'mcpx', ...headers } };
       const request = http.request(options, response => {
         let text = '';
         response.setEncoding('utf8');

@@ -33,7 +33,7 @@ async fn tools_are_found_by_words() {
     let first = text.lines().next().unwrap_or_default();
     assert!(first.starts_with("hub.create-issue(args: {"), "{text}");
     assert!(first.contains("title: string") && first.contains("labels?: "), "{text}");
-    assert!(text.contains("\n  Opens an issue.\n"), "{text}");
+    assert!(text.contains("\n  in scripts: create_issue\n  Opens an issue.\n"), "{text}");
     assert!(!text.contains("Not searched"), "{text}");
     let within = json!({ "query": "echo issue", "namespace": "one" });
     let text = text_of(&host.call("mcpx_search", within).await);

@@ -73,7 +73,8 @@ pub(super) async fn types(context: &Context, wanted: TypesRequest) -> Result<Raw
     if let (Some(text), [_]) = (reason, unlisted.as_slice()) {
         return Err(ApiError::new(FailureCode::Unavailable, text));
     }
-    let declared = dispatch::declare_types(context, &servers, &tools, None)
+    let declared = dispatch::declare_types(context, servers, tools, None)
+        .await
         .map_err(|text| ApiError::new(FailureCode::NotFound, text))?;
     let prelude = if all { PRELUDE } else { "" };
     let declarations = format!("{prelude}{}", declared.text);

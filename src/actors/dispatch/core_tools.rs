@@ -17,7 +17,7 @@ pub(crate) struct CoreTool {
 pub(crate) const CORE_TOOLS: [CoreTool; 10] = [
     CoreTool {
         name: "mcpx_namespaces",
-        definition: r#"{"name":"mcpx_namespaces","title":"List servers and their tools","description":"Without arguments: the MCP servers behind mcpx, one line each. With a namespace: that server's instructions and its tools with descriptions and input schemas, paged.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"A server's namespace, as listed"},"page":{"type":"integer","minimum":1,"description":"Page of its tools, from 1"}},"additionalProperties":false},"annotations":{"title":"List servers and their tools","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
+        definition: r#"{"name":"mcpx_namespaces","title":"List servers and their tools","description":"Without arguments: the MCP servers behind mcpx, one line each. With a namespace: that server's instructions and its tools with descriptions and input schemas, paged.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"A server's namespace, as listed"},"page":{"type":"integer","minimum":1,"description":"Page of its tools, from 1"}},"additionalProperties":false},"annotations":{"readOnlyHint":true,"openWorldHint":true}}"#,
     },
     CoreTool {
         name: "mcpx_search",
@@ -29,7 +29,7 @@ pub(crate) const CORE_TOOLS: [CoreTool; 10] = [
     },
     CoreTool {
         name: "mcpx_call",
-        definition: r#"{"name":"mcpx_call","title":"Call a tool","description":"Calls one tool of one server and returns what it returned. Find tools and their input schemas with mcpx_namespaces.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"The server's namespace"},"tool":{"type":"string","description":"The tool's name"},"arguments":{"type":"object","description":"The tool's arguments, by its input schema"}},"required":["namespace","tool"],"additionalProperties":false},"execution":{"taskSupport":"optional"}}"#,
+        definition: r#"{"name":"mcpx_call","title":"Call a tool","description":"Calls one tool of one server and returns what it returned. Find tools with mcpx_search.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"The server's namespace"},"tool":{"type":"string","description":"The tool's name"},"arguments":{"type":"object","description":"The tool's arguments, by its input schema"}},"required":["namespace","tool"],"additionalProperties":false},"execution":{"taskSupport":"optional"}}"#,
     },
     CoreTool {
         name: "mcpx_exec",
@@ -37,11 +37,11 @@ pub(crate) const CORE_TOOLS: [CoreTool; 10] = [
     },
     CoreTool {
         name: "mcpx_read",
-        definition: r#"{"name":"mcpx_read","title":"Read a resource","description":"Reads a resource by the address that mcpx_resources or a link in a result gives. Of a long one ask for a part: lines, bytes, or the lines that match a pattern.","inputSchema":{"type":"object","properties":{"uri":{"type":"string","description":"Its address, mcpx://<namespace>/…"},"lines":{"type":"string","description":"Lines from 1, like \"1-200\""},"bytes":{"type":"string","description":"Bytes from 0, like \"0-999\""},"pattern":{"type":"string","description":"Regular expression; lines that match are given with their numbers"}},"required":["uri"],"additionalProperties":false},"annotations":{"title":"Read a resource","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
+        definition: r#"{"name":"mcpx_read","title":"Read a resource","description":"Reads a resource by the address that mcpx_resources or a link in a result gives. Of a long one ask for a part: lines, bytes, or the lines that match a pattern.","inputSchema":{"type":"object","properties":{"uri":{"type":"string","description":"Its address, mcpx://<namespace>/…"},"lines":{"type":"string","description":"Lines from 1, like \"1-200\""},"bytes":{"type":"string","description":"Bytes from 0, like \"0-999\""},"pattern":{"type":"string","description":"Regular expression; lines that match are given with their numbers"}},"required":["uri"],"additionalProperties":false},"annotations":{"readOnlyHint":true,"openWorldHint":true}}"#,
     },
     CoreTool {
         name: "mcpx_resources",
-        definition: r#"{"name":"mcpx_resources","title":"List resources","description":"The resources and resource templates of all servers or of one, a line each, with the addresses that mcpx_read takes. Fill a template's {variables} in before reading.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"Only this server's"},"query":{"type":"string","description":"Only those with all these words in address, name or description"},"page":{"type":"integer","minimum":1,"description":"Page, from 1"}},"additionalProperties":false},"annotations":{"title":"List resources","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":true}}"#,
+        definition: r#"{"name":"mcpx_resources","title":"List resources","description":"The resources and resource templates of all servers or of one, a line each, with the addresses that mcpx_read takes. Fill a template's {variables} in before reading.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"Only this server's"},"query":{"type":"string","description":"Only those with all these words in address, name or description"},"page":{"type":"integer","minimum":1,"description":"Page, from 1"}},"additionalProperties":false},"annotations":{"readOnlyHint":true,"openWorldHint":true}}"#,
     },
     CoreTool {
         name: "mcpx_scripts",
@@ -49,11 +49,11 @@ pub(crate) const CORE_TOOLS: [CoreTool; 10] = [
     },
     CoreTool {
         name: "mcpx_task",
-        definition: r#"{"name":"mcpx_task","title":"Follow a long call","description":"For a call that was handed back as a handle because it takes long: waits for its result, shows how it stands, or cancels it.","inputSchema":{"type":"object","properties":{"task":{"type":"string","description":"The handle"},"action":{"type":"string","enum":["wait","show","cancel"],"description":"wait, where it is left out"},"seconds":{"type":"integer","minimum":0,"description":"Longest wait"}},"required":["task"],"additionalProperties":false},"annotations":{"title":"Follow a long call","readOnlyHint":false,"idempotentHint":true,"destructiveHint":true,"openWorldHint":false}}"#,
+        definition: r#"{"name":"mcpx_task","title":"Follow a long call","description":"For a call that was handed back as a handle because it takes long: waits for its result, shows how it stands, or cancels it.","inputSchema":{"type":"object","properties":{"task":{"type":"string","description":"The handle"},"action":{"type":"string","enum":["wait","show","cancel"],"description":"wait, where it is left out"},"seconds":{"type":"integer","minimum":0,"description":"Longest wait"}},"required":["task"],"additionalProperties":false},"annotations":{"readOnlyHint":false,"idempotentHint":true,"destructiveHint":true,"openWorldHint":false}}"#,
     },
     CoreTool {
         name: "mcpx_status",
-        definition: r#"{"name":"mcpx_status","title":"Server status","description":"State of the servers behind mcpx: running, idle, starting, waiting after a crash, parked and why. With a namespace: more on that one, with its last error output.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"A server's namespace"}},"additionalProperties":false},"annotations":{"title":"Server status","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}}"#,
+        definition: r#"{"name":"mcpx_status","title":"Server status","description":"State of the servers behind mcpx: running, idle, starting, waiting after a crash, parked and why. With a namespace: more on that one, with its last error output.","inputSchema":{"type":"object","properties":{"namespace":{"type":"string","description":"A server's namespace"}},"additionalProperties":false},"annotations":{"readOnlyHint":true,"openWorldHint":false}}"#,
     },
 ];
 
@@ -72,14 +72,13 @@ pub(crate) fn find(name: &str) -> Option<&'static CoreTool> {
 /// What both openings tell the model (H-22); under 1 KB.
 pub(crate) fn instructions(core: bool) -> &'static str {
     if core {
-        "mcpx stands in front of several MCP servers. Call mcpx_namespaces to see which servers there \
-         are, mcpx_namespaces with a namespace to see that server's tools and their input schemas, \
-         and mcpx_call with namespace, tool and arguments to use one. For several calls, or a little of a \
-         long result, write one script for mcpx_exec: TypeScript, without network or files, limited in \
-         time, memory and calls. mcpx_resources lists their \
-         resources, mcpx_read reads one. mcpx_status tells why a server \
-         does not answer. A result that says \"outcome unknown\" may have taken effect: check before \
-         calling again."
+        "mcpx stands in front of several MCP servers. mcpx_search finds their tools by words, \
+         mcpx_namespaces lists them server by server with input schemas, and mcpx_call with namespace, \
+         tool and arguments uses one. For several calls, or a little of a long result, write one script \
+         for mcpx_exec: TypeScript, without network or files, limited in time, memory and calls. \
+         mcpx_types declares what it can call. mcpx_resources lists resources, mcpx_read reads one. \
+         mcpx_status tells why a server does not answer. A result that says \"outcome unknown\" may have \
+         taken effect: check before calling again."
     } else {
         "mcpx stands in front of several MCP servers; their tools are listed under their servers' \
          names. A result that says \"outcome unknown\" may have taken effect: check before calling \

@@ -62,7 +62,6 @@ pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
 pub(crate) use resumed::Resumer;
 pub(crate) use rounds::{Conversation, Subject, call as call_upstream};
-#[expect(unused_imports, reason = "for scripts and for the op")]
 pub(crate) use search::{find as search, value as search_value};
 pub(crate) use subscriptions::subscribe;
 pub(crate) use tools::{own_names, shows_core, visible_views};

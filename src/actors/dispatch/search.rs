@@ -131,9 +131,9 @@ fn look(context: &Context, snapshot: &Snapshot, looked: &SearchRequest) -> Searc
         words: settings.search.words,
         results: looked.limit.unwrap_or(settings.search.results).min(settings.search.max_results),
     };
-    // Shapes within shapes are for mcpx_types.
-    let limits =
-        types::Limits { depth: 2, nodes: 64, size: settings.search.signature, description: 0 };
+    let of = settings.types;
+    let size = settings.search.signature;
+    let limits = types::Limits { depth: of.depth, nodes: of.nodes, size, description: 0 };
     let hits = search(&[snapshot.search_index()], &query);
     let tools = hits.into_iter().filter_map(|hit| found(snapshot, &limits, hit.document)).collect();
     let unlisted = unlisted(snapshot, namespace).map(str::to_owned).collect();
@@ -160,7 +160,7 @@ fn found(snapshot: &Snapshot, limits: &types::Limits, mut at: usize) -> Option<F
     Some(FoundTool {
         namespace: server.def.namespace.clone(),
         tool: tool.name.clone(),
-        signature: types::signature(&tool.raw, limits),
+        signature: types::signature_as(&member, &tool.raw, limits),
         member,
         description: first_sentence(&description).to_owned(),
     })
@@ -183,8 +183,13 @@ fn near(snapshot: &Snapshot, looked: &SearchRequest) -> Vec<String> {
 fn text(looked: &SearchRequest, found: &SearchAnswer) -> String {
     let mut text = String::new();
     for tool in &found.tools {
+        // By its own name, which mcpx_call takes; how scripts write it is said where it differs.
+        let shape = tool.signature.strip_prefix(&*tool.member).unwrap_or(&tool.signature);
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}.{}", tool.namespace, tool.signature);
+        let _ = writeln!(text, "{}.{}{shape}", tool.namespace, tool.tool);
+        if tool.member != tool.tool {
+            let _ = writeln!(text, "  in scripts: {}", tool.member);
+        }
         if !tool.description.is_empty() {
             let _ = writeln!(text, "  {}", tool.description);
         }

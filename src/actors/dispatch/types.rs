@@ -58,7 +58,7 @@ pub(crate) async fn text(
         server = find(&context.catalog.snapshot(), &namespace)?;
     }
     let room = context.settings().types.size;
-    let declared = declare(context, std::slice::from_ref(&server), &tools, Some(room))?;
+    let declared = declare(context, vec![Arc::clone(&server)], tools, Some(room)).await?;
     Ok(explained(&server, &declared))
 }
 
@@ -95,11 +95,12 @@ fn find(snapshot: &Snapshot, namespace: &str) -> Result<Arc<CatalogServer>, Stri
     found.cloned().ok_or_else(|| no_namespace(namespace, all()))
 }
 
-/// Declares tools of these servers: all of them, or those of `wanted`, which have to be there.
-pub(crate) fn declare(
+/// Declares tools of these servers: all of them, or those of `wanted`, which have to be there. Beside the
+/// threads that serve calls: a schema may be long.
+pub(crate) async fn declare(
     context: &Context,
-    servers: &[Arc<CatalogServer>],
-    wanted: &[String],
+    servers: Vec<Arc<CatalogServer>>,
+    wanted: Vec<String>,
     room: Option<usize>,
 ) -> Result<Declared, String> {
     let settings = context.settings().types;
@@ -110,17 +111,18 @@ pub(crate) fn declare(
         description: settings.description,
     };
     let snapshot = context.catalog.snapshot();
-    let mut namespaces = Vec::new();
-    for server in servers {
-        let own = members(&snapshot).find(|(_, namespace)| *namespace == server.def.namespace);
-        let member = own.map_or_else(|| server.def.namespace.clone(), |(member, _)| member);
-        namespaces.push(Namespace {
-            member,
-            about: super::namespaces::about(server),
-            tools: tools_of(server, wanted)?,
-        });
-    }
-    Ok(types::declare(&namespaces, &limits, room))
+    let work = move || {
+        let mut namespaces = Vec::new();
+        for server in &servers {
+            let own = members(&snapshot).find(|(_, namespace)| *namespace == server.def.namespace);
+            let member = own.map_or_else(|| server.def.namespace.clone(), |(member, _)| member);
+            let about = super::namespaces::about(server);
+            namespaces.push(Namespace { member, about, tools: tools_of(server, &wanted)? });
+        }
+        Ok(types::declare(&namespaces, &limits, room))
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|why| Err(format!("the declarations could not be made: {why}")))
 }
 
 fn tools_of<'a>(server: &'a CatalogServer, wanted: &[String]) -> Result<Vec<Tool<'a>>, String> {
@@ -148,6 +150,7 @@ fn explained(server: &CatalogServer, declared: &Declared) -> String {
     text.push_str(&declared.text);
     if let Listing::Incomplete(why) = &server.listing {
         // Writing to a string cannot fail.
+        let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
         let _ = writeln!(text, "// The list of its tools is incomplete: {why}.");
     }
     if !declared.left_out.is_empty() {

@@ -266,7 +266,7 @@ impl Types {
                 return None;
             }
             less.depth /= 2;
-            less.nodes /= 4;
+            less.nodes = (less.nodes / 4).min(less.nodes * left / written.size().max(1));
             less.description /= 4;
         }
     }

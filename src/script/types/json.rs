@@ -16,8 +16,12 @@ pub(super) struct Json<'a>(&'a str);
 #[derive(Debug, Default)]
 pub(super) struct Members<'a> {
     list: Vec<(Cow<'a, str>, Json<'a>)>,
+    /// Places by name, where there are more than [`FEW`].
     index: HashMap<Cow<'a, str>, usize>,
 }
+
+/// So many members are found faster by looking at each.
+const FEW: usize = 16;
 
 impl<'a> Json<'a> {
     pub(super) fn of(raw: &'a RawJson) -> Self {
@@ -63,13 +67,7 @@ impl<'a> Json<'a> {
                 break;
             };
             let Some(name) = Json(name).text() else { break };
-            match members.index.get(&name).and_then(|at| members.list.get_mut(*at)) {
-                Some(known) => known.1 = value,
-                None => {
-                    members.index.insert(name.clone(), members.list.len());
-                    members.list.push((name, value));
-                }
-            }
+            members.put(name, value);
         }
         members
     }
@@ -105,12 +103,33 @@ impl<'a> Json<'a> {
 }
 
 impl<'a> Members<'a> {
+    fn put(&mut self, name: Cow<'a, str>, value: Json<'a>) {
+        if let Some(known) = self.place(&name).and_then(|at| self.list.get_mut(at)) {
+            known.1 = value;
+            return;
+        }
+        self.list.push((name, value));
+        let end = self.list.len();
+        let new = if end == FEW + 1 { 0 } else { end - 1 };
+        if end > FEW {
+            let names = self.list.iter().enumerate().skip(new);
+            self.index.extend(names.map(|(at, (name, _))| (name.clone(), at)));
+        }
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        if self.list.len() > FEW {
+            return self.index.get(name).copied();
+        }
+        self.list.iter().position(|(known, _)| known == name)
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<Json<'a>> {
-        self.index.get(name).and_then(|at| self.list.get(*at)).map(|(_, value)| *value)
+        self.place(name).and_then(|at| self.list.get(at)).map(|(_, value)| *value)
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
-        self.index.contains_key(name)
+        self.place(name).is_some()
     }
 
     /// The text of a member that is one.

@@ -49,18 +49,11 @@ pub(super) fn result(run: &Run, end: End, settings: &Settings) -> RawJson {
 
 fn succeeded(run: &Run, value: Option<RawJson>) -> RawJson {
     let mut result = Object::new();
-    let mut text = match &value {
+    let text = match &value {
         // Text is more use to its reader as it is.
         Some(value) => value.text().unwrap_or_else(|| value.as_str().to_owned()),
         None => "The script returned nothing.".to_owned(),
     };
-    if run.open > 0 {
-        let _ = write!(
-            text,
-            "\n({} it did not wait for had no answer yet and were cancelled; they may have taken effect.)",
-            counted(run.open)
-        );
-    }
     let mut blocks = vec![text_block(&text)];
     blocks.extend(console(run));
     blocks.extend(files(run));
