@@ -69,9 +69,8 @@ pub(crate) async fn keep_outside(context: &Context, result: RawJson, origin: Ori
             Err(_) => return result,
         }
     }
-    let blocks = note::blocks(&stored, head, &settings);
-    let mut content = rest.get("content").and_then(RawJson::elements).unwrap_or_default();
-    content.extend(blocks);
-    rest.set("content", RawJson::array(&content));
+    let mut blocks = rest.get("content").and_then(RawJson::elements).unwrap_or_default();
+    blocks.extend(note::blocks(&stored, head, &settings));
+    rest.set("content", RawJson::array(&blocks));
     rest.write()
 }
