@@ -50,6 +50,13 @@ const settings = {
   'cli.answer_timeout': '2m',
 };
 const mcpx = new Mcpx(process.env.MCPX, dir, settings, servers);
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.on(signal, () => {
+    // It ends every server before it ends itself.
+    mcpx.daemon?.kill();
+    process.exit(1);
+  });
+}
 try {
   await mcpx.start();
   stage(`listing ${Object.keys(servers).length} servers`);
