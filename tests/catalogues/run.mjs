@@ -46,7 +46,7 @@ const settings = {
   'http.listen': '',
   'expose.list_wait': '1m',
   'upstream.list_parallel': 4,
-  'pool.idle_timeout': '5s',
+  'pool.idle_timeout': '1m',
   'cli.answer_timeout': '2m',
 };
 const mcpx = new Mcpx(process.env.MCPX, dir, settings, servers);
