@@ -46,10 +46,17 @@ const settings = {
   'http.listen': '',
   'expose.list_wait': '1m',
   'upstream.list_parallel': 4,
-  'pool.idle_timeout': '5s',
+  'pool.idle_timeout': '1m',
   'cli.answer_timeout': '2m',
 };
 const mcpx = new Mcpx(process.env.MCPX, dir, settings, servers);
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.on(signal, () => {
+    // It ends every server before it ends itself.
+    mcpx.daemon?.kill();
+    process.exit(1);
+  });
+}
 try {
   await mcpx.start();
   stage(`listing ${Object.keys(servers).length} servers`);
