@@ -27,8 +27,8 @@ const servers = Object.entries(catalog).map(([name, tools], at) => {
   const args = [join(here, 'server.mjs'), file];
   return `[servers.${JSON.stringify(name)}]\ncommand = ${JSON.stringify(process.execPath)}\nargs = ${JSON.stringify(args)}\n`;
 });
-// TOML knows no array of options, so the settings stand first.
-writeFileSync(config, `[http]\nlisten = ""\n${servers.join('')}`);
+// A busy machine takes its time to start them all.
+writeFileSync(config, `[http]\nlisten = ""\n[expose]\nlist_wait = "1m"\n${servers.join('')}`);
 
 let failed = false;
 try {
