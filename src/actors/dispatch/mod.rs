@@ -62,7 +62,7 @@ pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
 pub(crate) use resumed::Resumer;
 pub(crate) use rounds::{Conversation, Subject, call as call_upstream};
-pub(crate) use search::{find as search, value as search_value};
+pub(crate) use search::find as search;
 pub(crate) use subscriptions::subscribe;
 pub(crate) use tools::{own_names, shows_core, visible_views};
 pub(crate) use types::declare as declare_types;
