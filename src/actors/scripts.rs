@@ -258,6 +258,8 @@ fn understood(source: &str, limits: ScriptSettings) -> Result<About, String> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests write their files")]
+
     use super::*;
 
     #[test]

@@ -386,10 +386,13 @@ impl OpCall {
             given.extend(value.map(|value| (name, value)));
         };
         let text = |text: &Option<String>| text.as_ref().map(RawJson::write);
+        let id = |text: &String| Some(RawJson::write(text));
         match self {
             Self::Status { server } | Self::Doctor { server } => put("server", text(server)),
-            Self::Restart { server } | Self::Stop { server } | Self::Start { server } => {
-                put("server", Some(RawJson::write(server)));
+            Self::Restart { server: it }
+            | Self::Stop { server: it }
+            | Self::Start { server: it } => {
+                put("server", id(it));
             }
             Self::Tools { namespace, project }
             | Self::Resources { namespace, project }
@@ -435,17 +438,15 @@ impl OpCall {
                 put("progress", exec.progress.then(|| RawJson::write(&true)));
                 put("questions", exec.questions.map(|who| RawJson::write(who.as_str())));
             }
-            Self::Question { id } | Self::Decline { id } | Self::Cancel { id } => {
-                put("id", Some(RawJson::write(id)));
+            Self::Question { id: it } | Self::Decline { id: it } | Self::Cancel { id: it } => {
+                put("id", id(it));
             }
             Self::Answer(answer) => {
                 put("id", Some(RawJson::write(&answer.id)));
                 put("content", answer.content.clone());
                 put("value", text(&answer.value));
             }
-            Self::Script { name } | Self::ScriptRemove { name } => {
-                put("name", Some(RawJson::write(name)));
-            }
+            Self::Script { name } | Self::ScriptRemove { name } => put("name", id(name)),
             Self::ScriptRun(run) => {
                 put("name", Some(RawJson::write(&run.name)));
                 put("arguments", run.arguments.clone());
@@ -458,9 +459,7 @@ impl OpCall {
                 put("name", Some(RawJson::write(name)));
                 put("code", Some(RawJson::write(code)));
             }
-            Self::Task { task } | Self::TaskCancel { task } => {
-                put("task", Some(RawJson::write(task)));
-            }
+            Self::Task { task } | Self::TaskCancel { task } => put("task", id(task)),
             Self::Logs { server, lines, follow } => {
                 put("server", text(server));
                 put("lines", lines.as_ref().map(RawJson::write));

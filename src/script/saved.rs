@@ -9,7 +9,7 @@
 //!  */
 //! ```
 //!
-//! The comment stands before the first statement; arguments are members of `input`. It is JSDoc, which
+//! The comment stands before the first statement; arguments are members of `input`. It is `JSDoc`, which
 //! people and models write right without being told, and which asks nothing of the script itself.
 
 mod kind;
@@ -188,7 +188,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// A default: JSON, or else a text, which JSDoc writes without quotes as often as with them.
+/// A default: JSON, or else a text, which `JSDoc` writes without quotes as often as with them.
 fn value_of(kind: &Kind, text: &str) -> RawJson {
     let quoted = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
     let json = quoted.is_none().then(|| RawJson::parse(text.to_owned().into()).ok()).flatten();
@@ -220,7 +220,7 @@ impl About {
                 (Some(_), _) => mistakes.push(format!("`{}` is to be {}", param.name, param.kind)),
                 (None, Some(default)) => input.set(param.name.clone(), default.clone()),
                 (None, None) if param.required => {
-                    mistakes.push(format!("`{}` is missing", param.name))
+                    mistakes.push(format!("`{}` is missing", param.name));
                 }
                 (None, None) => {}
             }

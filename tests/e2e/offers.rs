@@ -100,6 +100,6 @@ async fn tools_are_declared() {
     let missing = daemon.cli(&["types", "up", "ehco"]).await.expect_code(1);
     assert!(missing.stderr.contains("echo"), "{missing:?}");
     let missing = daemon.cli(&["types", "upp"]).await.expect_code(1);
-    assert!(missing.stderr.contains("`up`"), "{missing:?}");
+    assert!(missing.stderr.contains("accepted: b-c, up"), "{missing:?}");
     daemon.cli(&["types", "up", "--all"]).await.expect_code(1);
 }

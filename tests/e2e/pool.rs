@@ -52,7 +52,7 @@ async fn f28_permanent_faults() {
     }
     assert!(text_of(&call(&mut host, "missing", "echo", json!({})).await).contains("late-program"));
     // `list` is unaffected.
-    assert_eq!(names(&host.list_tools().await).len(), 6, "the core tools");
+    assert_eq!(names(&host.list_tools().await).len(), 10, "the core tools");
     assert_eq!(text_of(&call(&mut host, "fine", "echo", json!({ "text": "x" })).await), "x");
     // Mended: the program is there now, and a restart sees it.
     let exe = env!("CARGO_BIN_EXE_fakemcp");

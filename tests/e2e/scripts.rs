@@ -68,7 +68,7 @@ async fn what_cannot_run_is_not_saved() {
     for (name, code, words) in [
         ("bad", "const a = 1;\nlet = ;\n", "line 2, column "),
         ("bad", "/**\n * @param {strin} a\n */\nreturn 1", "line 2: `strin`"),
-        ("bad", "import fs from 'fs';", "cannot import"),
+        ("bad", "import fs from 'fs';\nreturn fs.name", "cannot import"),
         ("bad", &" ".repeat(2000), "scripts.max_size"),
         ("../bad", "return 1", "small letters"),
         ("Bad", "return 1", "small letters"),

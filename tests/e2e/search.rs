@@ -24,6 +24,6 @@ async fn tools_are_searched_by_hand() {
     assert!(shown.starts_with("no tool fits; `mcpx tools` lists all"), "{shown}");
     daemon.cli(&["search"]).await.expect_code(2);
     daemon.cli(&["search", "x", "--namespace", "no"]).await.expect_code(1);
-    let refused = daemon.cli(&["search", "x", "-n", "0"]).await.expect_code(1);
+    let refused = daemon.cli(&["search", "x", "-n", "0"]).await.expect_code(2);
     assert!(refused.stderr.contains("search.max_results"), "{refused:?}");
 }

@@ -402,7 +402,7 @@ async fn a_denied_tool_is_not_there() {
 #[tokio::test]
 async fn a_script_as_a_task() {
     let (daemon, _) = one("--era 2025-11-25 --questions", "");
-    let mut host = http_host(&daemon, "2025-11-25").await;
+    let host = http_host(&daemon, "2025-11-25").await;
     let params = json!({ "name": "mcpx_exec", "task": {},
         "arguments": { "code": "return await tools.up.sleep({ ms: 100 })" } });
     let begun = host.request("tools/call", params).await;

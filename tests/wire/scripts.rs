@@ -6,12 +6,12 @@ use crate::setup::{failed, host, start};
 use crate::support::daemon::Daemon;
 use crate::support::raw_host::{RawHost, text_of};
 
-const GREET: &str = r#"/**
+const GREET: &str = r"/**
  * Greets by a tool.
  * @param {string} name - whom
  */
 return await tools.up.echo({ text: `hello ${input.name}` });
-"#;
+";
 
 fn one(more: &str) -> Daemon {
     start(|daemon| vec![daemon.fake("up")], more)

@@ -1,5 +1,7 @@
 //! Tests of artifacts: what a daemon finds of those before it, and how they make room.
 
+#![expect(clippy::disallowed_methods, reason = "tests write their files")]
+
 use super::*;
 use crate::transport::store;
 

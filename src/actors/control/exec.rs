@@ -20,7 +20,7 @@ pub(super) async fn exec(
     context: &Context,
     wanted: ExecRequest,
     progress: Option<ProgressSender>,
-    console: Option<mpsc::UnboundedSender<wire::Log>>,
+    console: Option<mpsc::Sender<wire::Log>>,
 ) -> Result<RawJson, ApiError> {
     let mut caller = caller(wanted.project.as_deref());
     if wanted.questions.is_some() {

@@ -24,7 +24,10 @@ pub(super) async fn list(context: &Context) -> Result<RawJson, ApiError> {
 
 pub(super) async fn show(context: &Context, name: &str) -> Result<RawJson, ApiError> {
     let saved = context.scripts.find(name).await.map_err(troubled)?;
-    let schema = saved.about.as_ref().map_or_else(|_| RawJson::empty_object(), |it| it.schema());
+    let schema = saved
+        .about
+        .as_ref()
+        .map_or_else(|_| RawJson::empty_object(), crate::script::saved::About::schema);
     Ok(RawJson::write(&ScriptAnswer { script: saved.view(), schema, code: saved.source }))
 }
 
@@ -32,7 +35,7 @@ pub(super) async fn run(
     context: &Context,
     wanted: ScriptRunRequest,
     progress: Option<ProgressSender>,
-    console: Option<mpsc::UnboundedSender<wire::Log>>,
+    console: Option<mpsc::Sender<wire::Log>>,
 ) -> Result<RawJson, ApiError> {
     let runnable = context.scripts.runnable(&wanted.name, wanted.arguments.as_ref()).await;
     let (source, input) = runnable.map_err(troubled)?;

@@ -63,7 +63,7 @@ pub(super) fn open(
         }
         OpCall::Exec(wanted) => {
             let told = Told { progress: wanted.progress, questions: wanted.questions };
-            let (console, heard) = mpsc::unbounded_channel();
+            let (console, heard) = console(&context);
             task::spawn(with_progress(
                 context,
                 told,
@@ -74,7 +74,7 @@ pub(super) fn open(
         }
         OpCall::ScriptRun(wanted) => {
             let told = Told { progress: wanted.progress, questions: wanted.questions };
-            let (console, heard) = mpsc::unbounded_channel();
+            let (console, heard) = console(&context);
             task::spawn(with_progress(
                 context,
                 told,
@@ -227,7 +227,12 @@ struct Told {
 }
 
 /// What a script tells `console`; its size has a limit in the script's run (`exec.log_limit`).
-type Console = Option<mpsc::UnboundedReceiver<wire::Log>>;
+type Console = Option<mpsc::Receiver<wire::Log>>;
+
+/// Each line costs the run some bytes of its limit: there is room for as many as it admits.
+fn console(context: &Context) -> (mpsc::Sender<wire::Log>, mpsc::Receiver<wire::Log>) {
+    mpsc::channel(context.settings().exec.log_limit.max(1))
+}
 
 /// Progress, questions and console first, in order, then the result or the error. A reader that goes away
 /// cancels the call.

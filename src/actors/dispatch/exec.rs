@@ -46,7 +46,7 @@ pub(crate) struct Script {
     /// Of a saved script, for texts.
     pub(crate) name: Option<String>,
     /// Who hears what it tells `console`, as it comes.
-    pub(crate) console: Option<mpsc::UnboundedSender<wire::Log>>,
+    pub(crate) console: Option<mpsc::Sender<wire::Log>>,
 }
 
 /// What the calls of one run have in common.
@@ -166,7 +166,7 @@ fn begin(context: &Context, want: &CallWant, rest: Rest, script: Script) -> Runn
         let maker = maker(script.name.as_deref());
         let files = Files::default();
         let errand = Errand { context, caller, notes, repeats, listed, session, maker, files };
-        Box::pin(Run::new(Arc::new(errand), script, limit).to_result(deadline))
+        Box::pin(Run::new(Arc::new(errand), script, limit).into_result(deadline))
     })
 }
 

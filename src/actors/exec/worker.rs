@@ -202,13 +202,13 @@ async fn write(writer: LinkWriter) {
 
 async fn ready(reader: &mut LinkReader) -> Result<(), String> {
     match reader.next().await {
-        LinkEvent::Frame(frame) => match serde_json::from_slice(&frame) {
-            Ok(FromSandbox::Ready) => Ok(()),
-            Ok(_) | Err(_) => {
-                let said: String = String::from_utf8_lossy(&frame).chars().take(80).collect();
-                Err(format!("it said `{said}` where it was to say that it is ready"))
+        LinkEvent::Frame(frame) => {
+            if matches!(serde_json::from_slice(&frame), Ok(FromSandbox::Ready)) {
+                return Ok(());
             }
-        },
+            let said: String = String::from_utf8_lossy(&frame).chars().take(80).collect();
+            Err(format!("it said `{said}` where it was to say that it is ready"))
+        }
         LinkEvent::TooLarge { bytes, .. } => Err(format!("it said {bytes} bytes in one line")),
         LinkEvent::Closed { why } => Err(why),
     }

@@ -91,7 +91,7 @@ fn compiled(source: &str) -> Result<Compiled, Failure> {
         ..CodegenOptions::default()
     };
     let generated = Codegen::new().with_options(options).build(&program);
-    let tokens = generated.map.iter().flat_map(|map| map.get_tokens());
+    let tokens = generated.map.iter().flat_map(|map| map.get_tokens().collect::<Vec<_>>());
     let places = tokens.map(|token| {
         let code = (token.get_dst_line() + 2, token.get_dst_col() + 1);
         (code, (token.get_src_line() + 1, token.get_src_col() + 1))

@@ -1,4 +1,4 @@
-//! The engine: QuickJS with everything a script finds, but no script yet.
+//! The engine: `QuickJS` with everything a script finds, but no script yet.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -56,7 +56,7 @@ fn looking<'js>(ctx: &Ctx<'js>, bridge: &Rc<Bridge>, host: &Object<'js>) -> rqui
         place.map_or_else(String::new, |(line, column)| format!("line {line}, column {column}"))
     };
     host.set("place", Function::new(ctx.clone(), place)?)?;
-    let promise = |value: Value<'_>| match value.as_promise().map(|promise| promise.state()) {
+    let promise = |value: Value<'_>| match value.as_promise().map(rquickjs::Promise::state) {
         Some(PromiseState::Pending) => "pending",
         Some(PromiseState::Resolved) => "fulfilled",
         Some(PromiseState::Rejected) => "rejected",

@@ -67,7 +67,7 @@ pub fn run(now: fn() -> Instant) -> io::Result<()> {
     let (ended, ending) = io::pipe()?;
     let thread = thread::Builder::new().name("engine".to_owned()).stack_size(engine::STACK);
     let theirs = Arc::clone(&out);
-    thread.spawn(move || engine(now, theirs, &ready, &work, ending))?;
+    thread.spawn(move || engine(now, &theirs, &ready, &work, ending))?;
     let stands: Result<(), String> =
         is_ready.recv().unwrap_or_else(|_| Err("the engine ended".to_owned()));
     stands.map_err(io::Error::other)?;
@@ -106,19 +106,19 @@ fn confine() {
 /// The engine's thread. `ending` is closed when it returns, and when it panics.
 fn engine(
     now: fn() -> Instant,
-    out: Arc<Out>,
+    out: &Arc<Out>,
     ready: &SyncSender<Result<(), String>>,
     work: &Receiver<Work>,
     ending: PipeWriter,
 ) {
     let _ending = ending;
-    match Engine::new(now, Arc::clone(&out)) {
+    match Engine::new(now, Arc::clone(out)) {
         Ok(engine) => {
             // Freeing a heap that ends with the process costs time and helps nobody.
             let engine = ManuallyDrop::new(engine);
             let _ = ready.send(Ok(()));
             if let Ok(Work { run, lines, cpu }) = work.recv() {
-                live::run(&engine, &run, lines, &out, cpu);
+                live::run(&engine, &run, lines, out, cpu);
             }
         }
         Err(error) => {
@@ -141,9 +141,8 @@ fn watch(ended: &PipeReader, cpu: Cpu) -> io::Result<Watched> {
         ];
         // One thread cannot use more processor time than passes meanwhile.
         match poll(&mut watched, pipe::timeout(left)) {
-            Err(Errno::EINTR) => {}
+            Ok(0) | Err(Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
-            Ok(0) => {}
             Ok(_) if watched[0].any() == Some(true) => return Ok(Watched::Ended),
             Ok(_) => return Ok(Watched::Gone),
         }

@@ -157,7 +157,6 @@ fn alternatives(text: &str) -> Vec<&str> {
     for (at, character) in text.char_indices() {
         match (quote, character) {
             (Some(open), _) if open == character => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(character),
             (None, '(' | '<' | '{' | '[') => depth += 1,
             (None, ')' | '>' | '}' | ']') => depth = depth.saturating_sub(1),
@@ -165,7 +164,7 @@ fn alternatives(text: &str) -> Vec<&str> {
                 parts.push(text.get(start..at).unwrap_or_default().trim());
                 start = at + 1;
             }
-            (None, _) => {}
+            (Some(_) | None, _) => {}
         }
     }
     parts.push(text.get(start..).unwrap_or_default().trim());

@@ -46,9 +46,8 @@ impl Printer<'_> {
             return;
         }
         match of {
-            Type::Unknown => out.add("unknown"),
             Type::Cut(why) if self.docs => out.add(&format!("unknown /* {why} */")),
-            Type::Cut(_) => out.add("unknown"),
+            Type::Unknown | Type::Cut(_) => out.add("unknown"),
             Type::Name(name) => out.add(name),
             Type::Literal(text) => out.add(text),
             Type::Ref(at) => {

@@ -180,14 +180,23 @@ impl Type {
             Self::Ref(at) => found.push(*at),
             Self::List(of) | Self::Said(_, of) => of.refs(found),
             Self::Tuple { items, rest, .. } => {
-                items.iter().for_each(|of| of.refs(found));
-                rest.iter().for_each(|of| of.refs(found));
+                for of in items.iter().chain(rest.as_deref()) {
+                    of.refs(found);
+                }
             }
             Self::Object { properties, index } => {
-                properties.iter().for_each(|property| property.of.refs(found));
-                index.iter().for_each(|index| index.of.refs(found));
+                for property in properties {
+                    property.of.refs(found);
+                }
+                if let Some(index) = index {
+                    index.of.refs(found);
+                }
             }
-            Self::Either(types) | Self::Both(types) => types.iter().for_each(|of| of.refs(found)),
+            Self::Either(types) | Self::Both(types) => {
+                for of in types {
+                    of.refs(found);
+                }
+            }
             _ => {}
         }
     }
@@ -269,7 +278,9 @@ impl Shape {
                 Type::Ref(at) => found.push(*at),
                 Type::Said(_, of) => walk(of, found),
                 Type::Either(types) | Type::Both(types) => {
-                    types.iter().for_each(|of| walk(of, found));
+                    for of in types {
+                        walk(of, found);
+                    }
                 }
                 _ => {}
             }

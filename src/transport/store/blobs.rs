@@ -98,6 +98,8 @@ fn is_unfinished(name: &str, is_ours: impl Fn(&str) -> bool) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests write their files")]
+
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

@@ -64,7 +64,7 @@ impl Run {
     }
 
     /// Runs it, until `deadline` at the latest; the result of a tool.
-    pub(super) async fn to_result(mut self, deadline: Deadline) -> RawJson {
+    pub(super) async fn into_result(mut self, deadline: Deadline) -> RawJson {
         let settings = self.errand.context.settings();
         let end = tokio::select! {
             biased;
@@ -176,7 +176,7 @@ impl Run {
         }
         if let Some(console) = &self.script.console {
             // Who listened may have gone.
-            let _ = console.send(log.clone());
+            let _ = console.try_send(log.clone());
         }
         self.logs.push(log);
     }
