@@ -101,5 +101,5 @@ async fn tools_are_declared() {
     assert!(missing.stderr.contains("echo"), "{missing:?}");
     let missing = daemon.cli(&["types", "upp"]).await.expect_code(1);
     assert!(missing.stderr.contains("accepted: b-c, up"), "{missing:?}");
-    daemon.cli(&["types", "up", "--all"]).await.expect_code(1);
+    daemon.cli(&["types", "up", "--all"]).await.expect_code(2);
 }
