@@ -2,7 +2,7 @@
 //! Pure.
 //!
 //! An [`Index`] is made once of what is to be found; [`search`] ranks the documents of several of them
-//! together. A word of a query counts in every form that means the same ([`words`]): its stem, a word
+//! together. A word of a query counts in every form that means the same (`words`): its stem, a word
 //! that interfaces use in its place, and, where it may be unfinished, the words that begin with it.
 
 mod words;

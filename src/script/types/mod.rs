@@ -1,11 +1,11 @@
 //! TypeScript from the input and output schemas of tools. Pure.
 //!
-//! - [`declare`]: whole declarations, `interface Tools { github: { create_issue(args: …): Promise<…> } }`.
-//! - [`signature`]: a tool in one line, for search results.
+//! - [`declare()`]: whole declarations, `interface Tools { github: { create_issue(args: …): Promise<…> } }`.
+//! - [`signature()`]: a tool in one line, for search results.
 //! - [`PRELUDE`]: everything else that a script finds; with it, declarations and a script pass `tsc`.
 //!
-//! A schema is text of a stranger. It is never built up in memory ([`json`]), nothing in it is fetched
-//! ([`refs`]), and [`Limits`] bound what is read of it ([`convert`]) and written ([`declare`]). What is cut
+//! A schema is text of a stranger. It is never built up in memory (`json`), nothing in it is fetched
+//! (`refs`), and [`Limits`] bound what is read of it (`convert`) and written ([`declare()`]). What is cut
 //! becomes `unknown`, with a comment that says why. What each word of JSON Schema becomes stands in
 //! `docs/types.md`.
 
@@ -28,7 +28,7 @@ pub struct Limits {
     pub depth: usize,
     /// Schemas and values in all, of one schema.
     pub nodes: usize,
-    /// Bytes: of a line ([`signature`]); of all descriptions of one schema ([`declare`]).
+    /// Bytes: of a line ([`signature()`]); of all descriptions of one schema ([`declare()`]).
     pub size: usize,
     /// Bytes of one description.
     pub description: usize,
