@@ -53,11 +53,15 @@ async fn text(
                 waits = !listed.map_err(|refused| refused.text)?;
             }
         }
-        None if view(context).waits_for(ListKind::Resources) => {
-            context.upstreams.ensure_listed(caller, ListKind::Resources).await;
-            waits = view(context).waits_for(ListKind::Resources);
+        None => {
+            // A server that has just begun may have given the one list and not yet the other.
+            for kind in [ListKind::Resources, ListKind::Templates] {
+                if view(context).waits_for(kind) {
+                    context.upstreams.ensure_listed(caller, kind).await;
+                    waits |= view(context).waits_for(kind);
+                }
+            }
         }
-        None => {}
     }
     let lines = lines(context, namespace.as_deref(), &query);
     let mut text = one_page(&lines, page, size)?;
