@@ -58,3 +58,15 @@ async fn a_script_over_the_control_api() {
     let result = json!({ "result": answer });
     assert_eq!(text_of(&result), "[1,\"a\"]\nconsole:\n[warn] careful");
 }
+
+/// F02, C-10: values that are indented, or stand on several lines, reach a script whole.
+#[tokio::test]
+async fn f02_indented_values_reach_a_script() {
+    let daemon = demo();
+    let code = r#"const { n } = await tools.demo.echo({ text: '{\n  "n": [\r\n 1 ]\n}' });
+        return [n[0], input.a]"#;
+    let file = script(&daemon, code);
+    let done = daemon.cli(&["exec", &file, "--input", "{\n  \"a\": 2\n}"]).await.expect_code(0);
+    let value: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(value, json!([1, 2]));
+}

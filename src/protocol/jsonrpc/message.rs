@@ -7,6 +7,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::raw::put_text;
 use super::{Id, RawJson, RpcError};
+use crate::protocol::framing::line::blank_line_ends;
 
 /// A method name. Known ones are static, so that comparing and cloning them costs nothing.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -212,14 +213,10 @@ impl Message {
 }
 
 /// Closes the object. Payloads that came over HTTP may hold line ends between tokens, which would
-/// break a line protocol; inside strings JSON has none, so a blank in their place changes nothing.
+/// break a line protocol.
 fn finish(mut out: BytesMut) -> Bytes {
     out.put_u8(b'}');
-    if memchr::memchr2(b'\n', b'\r', &out).is_some() {
-        for byte in out.iter_mut().filter(|byte| matches!(**byte, b'\n' | b'\r')) {
-            *byte = b' ';
-        }
-    }
+    blank_line_ends(&mut out);
     out.freeze()
 }
 

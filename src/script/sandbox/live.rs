@@ -119,9 +119,11 @@ impl Live<'_> {
             return Err(Stop::Gone);
         }
         while let Some(line) = lines.next() {
-            if let Ok(ToSandbox::Answer(answer)) = serde_json::from_slice(line) {
-                self.answered(&answer)?;
-            }
+            // What is no answer would be waited for until the deadline: better an end at once.
+            let Ok(ToSandbox::Answer(answer)) = serde_json::from_slice(line) else {
+                return Err(Stop::Gone);
+            };
+            self.answered(&answer)?;
         }
         while let Some(number) = self.engine.bridge.due_timer() {
             self.inside(|_, prelude| {

@@ -11,6 +11,7 @@ use super::{Errand, Script, calls, report};
 use crate::actors::artifacts::Stored;
 use crate::actors::exec::{Deadline, Sandbox};
 use crate::actors::upstreams::Refused;
+use crate::protocol::framing::line::blank_line_ends;
 use crate::protocol::jsonrpc::RawJson;
 use crate::script::wire::{
     Answer, Call, Failure, FromSandbox, Limits, Log, Run as Order, ToSandbox,
@@ -196,7 +197,9 @@ fn limits(exec: &ExecSettings) -> Limits {
 
 fn tell(sandbox: &Sandbox, message: &ToSandbox) {
     // There is room for an answer to each call. One that cannot be written to is at its end.
-    if let Ok(frame) = serde_json::to_vec(message) {
+    if let Ok(mut frame) = serde_json::to_vec(message) {
+        // Values stand in it as they came, and servers like to indent theirs.
+        blank_line_ends(&mut frame);
         let _ = sandbox.sender.try_send(frame.into());
     }
 }

@@ -16,6 +16,7 @@ use hyper::body::{Body, Incoming};
 use super::{
     ClientLimits, ClientSpec, Exchange, ExchangeEnd, ExchangeEvent, ExchangeTo, HttpClient,
 };
+use crate::protocol::framing::line::blank_line_ends;
 use crate::protocol::framing::sse::decode::{SseDecoder, SseEvent};
 use crate::transport::http::address::{Origin, resolve, shown, with_query};
 use crate::transport::http::body;
@@ -390,16 +391,13 @@ async fn hand_on(event: SseEvent, tell: &Tell) -> bool {
     }
 }
 
-/// The same JSON text without line ends, as links carry frames one a line. Between tokens a line end
-/// is as good as a space; within a string it is never there unescaped.
+/// The same JSON text without line ends, as links carry frames one a line.
 pub(in crate::transport::http) fn one_line(frame: Bytes) -> Bytes {
     if memchr::memchr2(b'\n', b'\r', &frame).is_none() {
         return frame;
     }
     let mut line = BytesMut::from(frame);
-    for byte in line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
-        *byte = b' ';
-    }
+    blank_line_ends(&mut line);
     line.freeze()
 }
 
