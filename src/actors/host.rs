@@ -364,7 +364,7 @@ impl HostState {
     fn list_what_is_new(&self) {
         if self.context.catalog.view(&self.context.settings().expose).waits_for_lists() {
             let (context, caller) = (Arc::clone(&self.context), self.caller.clone());
-            spawn(async move { context.upstreams.ensure_listed(&caller, ListKind::Tools).await });
+            spawn(async move { context.ensure_listed(&caller, ListKind::Tools).await });
         }
     }
 

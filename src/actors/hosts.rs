@@ -48,6 +48,8 @@ pub(crate) struct Attached {
     pub(crate) seen_view: Option<String>,
     /// The name that its shim has given itself.
     pub(crate) name: Option<String>,
+    /// What its host sees and may use.
+    pub(crate) context: Arc<Context>,
 }
 
 /// A POST over HTTP that no session knows: an `initialize`, or a message of a host that keeps none.
@@ -56,6 +58,8 @@ pub(crate) struct Opening {
     /// The id that its session is to have.
     pub(crate) id: SessionId,
     pub(crate) post: PostIn,
+    /// What its host sees and may use.
+    pub(crate) context: Arc<Context>,
 }
 
 /// What the supervisor is told.
@@ -80,7 +84,8 @@ pub(crate) enum HostsMsg {
 pub struct HostsHandle {
     actor: Slot<HostsMsg>,
     sessions: Sessions,
-    /// What hosts over HTTP are told of mcpx, for requests that need no session.
+    /// What hosts over HTTP that come in by no profile are told of mcpx, for requests that need no
+    /// session.
     face: Arc<RwLock<Option<Arc<HostConfig>>>>,
 }
 
@@ -112,14 +117,19 @@ impl HostsHandle {
         self.actor.cast(HostsMsg::Stays { actor });
     }
 
-    /// The session over HTTP that has this id.
-    pub(crate) fn session(&self, id: &str) -> Option<ActorRef<HostMsg>> {
-        self.sessions.find(id)
+    /// The session over HTTP that has this id, for a host that comes in by this profile.
+    pub(crate) fn session(
+        &self,
+        id: &str,
+        profile: Option<&Arc<str>>,
+    ) -> Option<ActorRef<HostMsg>> {
+        self.sessions.find(id, profile)
     }
 
     /// What a host over HTTP is told of mcpx; `None` before the supervisor runs.
-    pub(crate) fn face(&self) -> Option<Arc<HostConfig>> {
-        self.face.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn face(&self, context: &Context) -> Option<Arc<HostConfig>> {
+        let face = self.face.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        Some(if context.profile().is_some() { over_http(&host_config(context)) } else { face })
     }
 
     fn show(&self, face: &Arc<HostConfig>) {
@@ -146,11 +156,8 @@ pub(crate) struct HostsState {
     me: ActorRef<HostsMsg>,
     handle: HostsHandle,
     context: Arc<Context>,
-    /// What every host is told of mcpx, and what it sees; renewed when either changes.
-    config: Arc<HostConfig>,
-    /// The same over HTTP.
-    http_config: Arc<HostConfig>,
-    view: Views,
+    /// What hosts are told and see, by the profile that they came in by; renewed when it changes.
+    faces: HashMap<Option<Arc<str>>, Face>,
     hosts: HashMap<ActorId, Connected>,
     /// What was never listed.
     unlisted: Vec<Arc<ServerDef>>,
@@ -164,11 +171,28 @@ pub(crate) struct HostsState {
     _watch: TaskGuard,
 }
 
+/// What hosts are told of mcpx and see of it.
+struct Face {
+    config: Arc<HostConfig>,
+    /// The same over HTTP.
+    http_config: Arc<HostConfig>,
+    view: Views,
+}
+
+impl Face {
+    fn new(context: &Context) -> Self {
+        let config = host_config(context);
+        let http_config = over_http(&config);
+        Self { config, http_config, view: dispatch::visible_views(context) }
+    }
+}
+
 /// A host connection.
 struct Connected {
     id: HostId,
     actor: ActorRef<HostMsg>,
     over_http: bool,
+    context: Arc<Context>,
     project: Option<Arc<Path>>,
     /// It has a list from an earlier daemon.
     returns: bool,
@@ -250,15 +274,12 @@ impl HostsState {
         let (catalog, settings) = (context.catalog.watch(), context.settings.watch());
         let delay = context.settings().host.list_changed_delay;
         let watching = spawn_guarded(watch_view(me.clone(), catalog, settings, delay));
-        let config = host_config(&context);
-        let http_config = over_http(&config);
-        handle.show(&http_config);
+        let face = Face::new(&context);
+        handle.show(&face.http_config);
         Self {
             me,
             handle,
-            config,
-            http_config,
-            view: dispatch::visible_views(&context),
+            faces: HashMap::from([(None, face)]),
             unlisted: unlisted(&context),
             context,
             hosts: HashMap::new(),
@@ -274,9 +295,10 @@ impl HostsState {
     fn attach(&mut self, attached: Attached) {
         let most = self.context.settings().host.max_connections;
         if self.admits(false, most, "host.max_connections") {
-            let Attached { link, project, seen_view, name } = attached;
+            let Attached { link, project, seen_view, name, context } = attached;
             let returns = seen_view.is_some();
-            self.connect(Way::Link { link: Box::new(link), seen_view, name }, project, returns);
+            let way = Way::Link { link: Box::new(link), seen_view, name };
+            self.connect(way, context, project, returns);
         }
     }
 
@@ -317,10 +339,11 @@ impl HostsState {
 
     /// H-10: what is refused is answered, and has no session.
     fn admit(&mut self, opening: Opening, most: usize) {
-        let Opening { id, post } = opening;
+        let Opening { id, post, context } = opening;
         if self.admits(true, most, "http.max_sessions") {
             let sessions = self.handle.sessions.clone();
-            if let Some(host) = self.connect(Way::Http { id, sessions }, None, false) {
+            let project = context.settings.project();
+            if let Some(host) = self.connect(Way::Http { id, sessions }, context, project, false) {
                 let _ = host.cast(HostMsg::Post { post: Box::new(post) });
             }
             return;
@@ -334,27 +357,31 @@ impl HostsState {
     fn connect(
         &mut self,
         way: Way,
+        context: Arc<Context>,
         project: Option<Arc<Path>>,
         returns: bool,
     ) -> Option<ActorRef<HostMsg>> {
         self.last_id += 1;
         let (id, listed) = (HostId(self.last_id), Arc::<Listed>::default());
         let over_http = matches!(way, Way::Http { .. });
-        let config = if over_http { &self.http_config } else { &self.config };
+        let face = self.faces.entry(context.profile().cloned());
+        let face = face.or_insert_with(|| Face::new(&context));
+        let config = if over_http { &face.http_config } else { &face.config };
         let args = HostArgs {
             id,
             way,
             project: project.clone(),
             listed: Arc::clone(&listed),
-            view: self.view.clone(),
+            view: face.view.clone(),
             config: Arc::clone(config),
-            context: Arc::clone(&self.context),
+            context: Arc::clone(&context),
         };
         let parent = self.me.get_cell();
         let (actor, _) = ractor::ActorRuntime::spawn_linked_instant(None, Host, args, parent)
             .inspect_err(|error| tracing::error!(%error, "a host connection could not be started"))
             .ok()?;
-        let connected = Connected { id, actor: actor.clone(), over_http, project, returns, listed };
+        let connected =
+            Connected { id, actor: actor.clone(), over_http, context, project, returns, listed };
         self.hosts.insert(actor.get_id(), connected);
         Some(actor)
     }
@@ -380,17 +407,35 @@ impl HostsState {
     }
 
     fn look(&mut self) {
-        self.config = host_config(&self.context);
-        self.http_config = over_http(&self.config);
-        self.handle.show(&self.http_config);
-        self.list_what_came();
-        let view = dispatch::visible_views(&self.context);
-        // Each compares with what it has seen, which may be newer than our last look.
-        self.view = view.clone();
-        for host in self.hosts.values() {
-            let _ = host.actor.cast(HostMsg::ViewChanged { view: view.clone() });
+        self.faces = self.contexts().map(|(profile, of)| (profile, Face::new(&of))).collect();
+        if let Some(face) = self.faces.get(&None) {
+            self.handle.show(&face.http_config);
         }
-        self.context.upstreams.subs().lists_changed(&view);
+        self.list_what_came();
+        // Each compares with what it has seen, which may be newer than our last look.
+        for host in self.hosts.values() {
+            if let Some(face) = self.faces.get(&host.context.profile().cloned()) {
+                let _ = host.actor.cast(HostMsg::ViewChanged { view: face.view.clone() });
+            }
+        }
+        for (profile, face) in &self.faces {
+            self.context.upstreams.subs().lists_changed(profile.as_ref(), &face.view);
+        }
+    }
+
+    /// Of all whose view may have changed: everybody's, those of the profiles that there are, and those
+    /// of hosts whose profile is no more.
+    fn contexts(&self) -> impl Iterator<Item = (Option<Arc<str>>, Arc<Context>)> {
+        let mut contexts = HashMap::from([(None, Arc::clone(&self.context))]);
+        for host in self.hosts.values() {
+            contexts.insert(host.context.profile().cloned(), Arc::clone(&host.context));
+        }
+        for profile in &self.context.settings.current().loaded.profiles {
+            if let Some(of) = self.context.of_profile(&profile.def.name) {
+                contexts.entry(of.profile().cloned()).or_insert_with(|| Arc::new(of));
+            }
+        }
+        contexts.into_iter()
     }
 
     /// Servers that came with a change of the configuration are listed for a host that has a list
@@ -415,7 +460,7 @@ impl HostsState {
             };
             let context = Arc::clone(&self.context);
             // Its own limits end it; when it has found something, the catalog wakes us.
-            spawn(async move { context.upstreams.ensure_listed(&caller, kind).await });
+            spawn(async move { context.ensure_listed(&caller, kind).await });
         }
     }
 

@@ -169,7 +169,12 @@ impl ListenState {
         let ListenArgs { caller, want, known, way, context } = args;
         let ListenWant { key, filter, again, .. } = want;
         let tasks = filter.tasks.clone();
-        let hearing = context.upstreams.subs().stream_came(&caller, me.clone(), tasks);
+        let hearing = context.upstreams.subs().stream_came(
+            &caller,
+            context.profile().cloned(),
+            me.clone(),
+            tasks,
+        );
         let asking = Asking {
             context: Arc::clone(&context),
             caller: caller.clone(),

@@ -76,6 +76,8 @@ fn kept(file: &Path, events: &EventsHandle) -> RuntimeValues {
 #[derive(Debug, Clone)]
 pub struct SettingsHandle {
     shared: Arc<Shared>,
+    /// The profile whose settings it reads.
+    profile: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -115,7 +117,18 @@ impl SettingsHandle {
         let current = Current { loaded, problems: Vec::new() };
         let (current, actor) = (watch::Sender::new(Arc::new(current)), Slot::default());
         let shared = Shared { sources, program, file, events, upstreams, current, actor };
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new(shared), profile: None }
+    }
+
+    /// The same for hosts of a profile, where there is one of this name.
+    pub fn of_profile(&self, name: &str) -> Option<Self> {
+        let known = self.shared.current.borrow().loaded.profile(name).is_some();
+        known.then(|| Self { shared: Arc::clone(&self.shared), profile: Some(name.into()) })
+    }
+
+    /// The profile that it reads for.
+    pub const fn profile(&self) -> Option<&Arc<str>> {
+        self.profile.as_ref()
     }
 
     /// Starts an incarnation of the actor as a child of `parent`.
@@ -125,9 +138,22 @@ impl SettingsHandle {
         Ok(actor.get_cell())
     }
 
-    /// The settings in force.
+    /// The settings in force. For hosts of a profile that is no more: without any server.
     pub fn settings(&self) -> Arc<Settings> {
-        Arc::clone(&self.shared.current.borrow().loaded.settings)
+        let current = self.shared.current.borrow();
+        let everybody = &current.loaded.settings;
+        let Some(name) = &self.profile else { return Arc::clone(everybody) };
+        match current.loaded.profile(name) {
+            Some(profile) => Arc::clone(&profile.settings),
+            None => Arc::new(Settings { servers: Vec::new(), ..Settings::clone(everybody) }),
+        }
+    }
+
+    /// The project of the profile's hosts over HTTP.
+    pub fn project(&self) -> Option<Arc<Path>> {
+        let current = self.shared.current.borrow();
+        let profile = current.loaded.profile(self.profile.as_ref()?)?;
+        profile.def.project.as_deref().map(Arc::from)
     }
 
     /// Everything in force.

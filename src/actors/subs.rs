@@ -137,19 +137,20 @@ impl Subs {
     pub(crate) fn stream_came(
         &self,
         caller: &Caller,
+        profile: Option<Arc<str>>,
         actor: ActorRef<ListenMsg>,
         tasks: BTreeSet<String>,
     ) -> Hearing {
         let mut table = self.lock();
         table.last_stream += 1;
         let id = ListenerId::Stream(StreamId(table.last_stream));
-        table.listeners.insert(id, Listener::stream(caller.clone(), actor, tasks));
+        table.listeners.insert(id, Listener::stream(caller.clone(), profile, actor, tasks));
         Hearing { subs: self.clone(), id }
     }
 
-    /// What hosts see may be something else: to be looked at by every stream.
-    pub(crate) fn lists_changed(&self, view: &Views) {
-        self.lock().lists_changed(view);
+    /// What hosts of a profile see may be something else: to be looked at by every stream of theirs.
+    pub(crate) fn lists_changed(&self, profile: Option<&Arc<str>>, view: &Views) {
+        self.lock().lists_changed(profile, view);
     }
 
     /// A caller that has a stream open.

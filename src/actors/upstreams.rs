@@ -22,7 +22,6 @@ pub use self::answers::Answers;
 use self::lists::{list_again, list_all, list_one};
 use self::supervisor::{Upstreams, UpstreamsMsg};
 use super::broker::BrokerHandle;
-use super::catalog::Listing;
 use super::instance::Shop;
 use super::pool::directory::{Directory, ScopeKey, Server};
 use super::pool::ongoing::{Called, Ongoing};
@@ -39,7 +38,7 @@ use crate::protocol::jsonrpc::{Method, Notification, RawJson, RpcError};
 use crate::protocol::revision::Era;
 use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::protocol::session::{Answer, Limit};
-use crate::settings::{ExposeMode, ServerDef, Settings};
+use crate::settings::Settings;
 
 /// A host connection, for scope keys, labels and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -367,32 +366,10 @@ impl UpstreamsHandle {
         self.operate(key, self.ask_limit(), |reply| PoolMsg::Start { reply }).await
     }
 
-    /// Starts for `caller` what a list of this kind shows and was never listed, and waits until it
-    /// is, has failed, or `expose.list_wait` has passed; what is under way then goes on (F48). Tools
-    /// are shown in pass-through mode alone, the rest in every mode.
-    pub async fn ensure_listed(&self, caller: &Caller, kind: ListKind) {
-        let mode = self.shared.settings().expose.mode;
-        let shown = |def: &ServerDef| {
-            kind != ListKind::Tools || def.expose.unwrap_or(mode) != ExposeMode::Core
-        };
-        self.list_missing(caller, kind, shown).await;
-    }
-
-    /// The same for every server that `wanted` names.
-    pub async fn list_missing(
-        &self,
-        caller: &Caller,
-        kind: ListKind,
-        wanted: impl Fn(&ServerDef) -> bool,
-    ) {
+    /// Starts these servers for `caller` and waits until each has been listed or has failed, or
+    /// `expose.list_wait` has passed; what is under way then goes on (F48).
+    pub async fn list_all(&self, caller: &Caller, kind: ListKind, never: Vec<Arc<str>>) {
         let settings = self.shared.settings();
-        let snapshot = self.shared.shop.catalog.snapshot();
-        let never: Vec<Arc<str>> = snapshot
-            .servers
-            .iter()
-            .filter(|server| *server.listing_of(kind) == Listing::Never && wanted(&server.def))
-            .map(|server| server.def.key.as_str().into())
-            .collect();
         if never.is_empty() {
             return;
         }

@@ -17,6 +17,7 @@ pub const VERSION: u32 = 1;
 pub const OLDEST: u32 = if VERSION > 1 { VERSION - 1 } else { VERSION };
 
 const VERSION_HEADER: &str = "x-mcpx-attach";
+const PROFILE_HEADER: &str = "x-mcpx-profile";
 const PROJECT_HEADER: &str = "x-mcpx-project";
 const VIEW_HEADER: &str = "x-mcpx-view";
 const SESSION_HEADER: &str = "x-mcpx-session";
@@ -31,13 +32,18 @@ pub struct Attach {
     /// A name that the shim drew for itself and that nobody guesses: it is the same host's when it
     /// attaches again, and what belongs to that, its tasks, is still its own (T-13).
     pub session: Option<String>,
+    /// The profile by which its host comes in.
+    pub profile: Option<String>,
 }
 
 impl fmt::Debug for Attach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { project, view, session } = self;
+        let Self { project, view, session, profile } = self;
         let named = session.is_some();
-        write!(f, "Attach {{ project: {project:?}, view: {view:?}, named: {named} }}")
+        write!(
+            f,
+            "Attach {{ project: {project:?}, profile: {profile:?}, view: {view:?}, named: {named} }}"
+        )
     }
 }
 
@@ -47,6 +53,7 @@ impl Attach {
         let mut headers = vec![(VERSION_HEADER, VERSION.to_string())];
         headers.extend(self.project.as_ref().map(|project| (PROJECT_HEADER, encode(project))));
         headers.extend(self.view.as_ref().map(|view| (VIEW_HEADER, encode(view))));
+        headers.extend(self.profile.as_ref().map(|profile| (PROFILE_HEADER, encode(profile))));
         headers.extend(self.session.as_ref().map(|name| (SESSION_HEADER, encode(name))));
         headers
     }
@@ -70,6 +77,7 @@ impl Attach {
             project: read(PROJECT_HEADER)?,
             view: read(VIEW_HEADER)?,
             session: read(SESSION_HEADER)?.filter(|name| !name.is_empty()),
+            profile: read(PROFILE_HEADER)?.filter(|name| !name.is_empty()),
         })
     }
 }
@@ -91,6 +99,7 @@ mod tests {
             Attach {
                 project: Some("/home/ü x\n".to_owned()),
                 view: Some("ab12".to_owned()),
+                profile: Some("re-view".to_owned()),
                 session: Some("0f1e".to_owned()),
             },
         ] {

@@ -274,6 +274,14 @@ fn config() -> t::ConfigAnswer {
         files: vec![text("/home/me/.config/mcpx/config.toml")],
         settings: [(text("call.idle_timeout"), json!("2m"))].into(),
         policy: [(text("github.create_*"), text("ask"))].into(),
+        profiles: vec![t::ProfileConfig {
+            profile: text("review"),
+            servers: Some(vec![text("github")]),
+            expose: Some(text("passthrough")),
+            name_limit: Some(40),
+            project: Some(text("/home/me/project")),
+            policy: [(text("github.*"), text("ask"))].into(),
+        }],
         servers: vec![t::ServerConfig {
             server: text("github"),
             namespace: text("github"),

@@ -3,6 +3,7 @@
 mod doctor;
 mod exec;
 mod offers;
+mod profiles;
 mod questions;
 mod scripts;
 mod tasks;
@@ -20,6 +21,7 @@ pub use offers::{
     FoundTool, NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer, ResourcesAnswer,
     SearchAnswer, SearchRequest, TypesAnswer, TypesRequest,
 };
+pub use profiles::ProfileConfig;
 pub use questions::{
     AnswerRequest, QuestionAnswered, QuestionClosed, QuestionKind, QuestionState, QuestionView,
     QuestionsAnswer, WhoAnswers,
@@ -453,6 +455,9 @@ pub struct ConfigAnswer {
     /// What may be called: patterns and what they say.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub policy: BTreeMap<String, String>,
+    /// What some hosts see.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<ProfileConfig>,
     /// The whole as a file that would be read to the same effect.
     pub toml: String,
 }

@@ -1,11 +1,15 @@
 //! Settings and configuration as the control API shows them, from what was loaded.
 
+mod profiles;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 
-use super::types::{ConfigAnswer, ReloadAnswer, ServerConfig, SettingView, SettingsAnswer};
+use super::types::{
+    ConfigAnswer, ProfileConfig, ReloadAnswer, ServerConfig, SettingView, SettingsAnswer,
+};
 use crate::protocol::revision::Revision;
 use crate::settings::defs::Applies;
 use crate::settings::layers::{InForce, Layer};
@@ -151,9 +155,14 @@ impl ConfigAnswer {
             .collect();
         let rule = |rule: &PolicyRule| (rule.pattern(), rule.rule.as_str().to_owned());
         let policy = loaded.policy.iter().map(rule).collect();
-        let toml = toml_text(loaded, &servers, &policy);
+        let profiles = loaded.profiles.iter();
+        let profiles: Vec<_> = profiles.map(|profile| ProfileConfig::of(&profile.def)).collect();
+        let mut toml = toml_text(loaded, &servers, &policy);
+        for profile in &profiles {
+            profiles::toml(&mut toml, profile);
+        }
         let files = loaded.files.iter().map(|file| file.display().to_string()).collect();
-        Self { files, settings, servers, policy, toml }
+        Self { files, settings, servers, policy, profiles, toml }
     }
 }
 
@@ -326,6 +335,13 @@ url = "https://docs.example/mcp?${env:ALL}&v=${env:V}"
 transport = "sse"
 headers = { X-Tenant = "acme", X-Api-Key = "k ${env:K}" }
 auth = { type = "basic", username = "me", password = "${file:/run/p}" }
+[profiles.review]
+servers = ["d*"]
+expose = "both"
+nameLimit = 40
+project = "/p q"
+policy = { "docs.*" = "ask" }
+[profiles.all]
 "#;
 
     #[test]
@@ -339,6 +355,12 @@ auth = { type = "basic", username = "me", password = "${file:/run/p}" }
         assert_eq!(shown.servers[0].idle_timeout.as_deref(), Some("2m"));
         let second = load(&file, &shown.toml);
         assert_eq!(second.settings.servers, first.settings.servers);
+        let profiles = |loaded: &Loaded| {
+            let configs = loaded.profiles.iter().map(|profile| ProfileConfig::of(&profile.def));
+            configs.collect::<Vec<_>>()
+        };
+        assert_eq!(profiles(&second), profiles(&first));
+        assert_eq!(shown.profiles.len(), 2);
         assert_eq!(ReloadAnswer::between(&first, &second), ReloadAnswer::default());
     }
 

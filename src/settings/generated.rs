@@ -10,7 +10,8 @@ use serde_json::{Value as Json, json};
 use super::defs::{Applies, Def};
 use super::layers::{LayerValues, Resolved};
 use super::mistake::Mistake;
-use super::servers::SERVER_KEYS;
+use super::profiles::PROFILE_KEYS;
+use super::servers::{SERVER_KEYS, TableKey};
 use super::value::Kind;
 
 /// Longest line of the example.
@@ -37,6 +38,13 @@ const EXAMPLE_HEAD: &str = "\
 # \"github.create_*\" = \"ask\"
 # \"*.delete_*\" = \"deny\"
 #
+# What some hosts see, by `mcpx serve --profile review` or http://127.0.0.1:7332/mcp/review: fewer servers, in
+# another way. A profile narrows what everybody may; it opens nothing.
+#
+# [profiles.review]
+# servers = [\"github\", \"docs\"]
+# expose = \"passthrough\"
+#
 # What may stand in a server's table:
 #
 ";
@@ -46,6 +54,10 @@ pub fn example(defaults: &LayerValues) -> Result<String, Mistake> {
     let resolved = Resolved::merge(std::slice::from_ref(defaults))?;
     let mut text = EXAMPLE_HEAD.to_owned();
     for key in SERVER_KEYS {
+        comment(&mut text, &format!("{}: {}", key.name, key.doc));
+    }
+    text.push_str("#\n# What may stand in a profile's table:\n#\n");
+    for key in PROFILE_KEYS {
         comment(&mut text, &format!("{}: {}", key.name, key.doc));
     }
     let mut section = "";
@@ -127,6 +139,14 @@ pub fn schema(defaults: &LayerValues) -> Result<String, Mistake> {
             ]},
         }),
     );
+    sections.insert(
+        "profiles".to_owned(),
+        json!({
+            "type": "object",
+            "description": "What some hosts see, by name.",
+            "additionalProperties": table_schema(PROFILE_KEYS),
+        }),
+    );
     sections.insert("$schema".to_owned(), json!({"type": "string"}));
     let whole = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -139,8 +159,17 @@ pub fn schema(defaults: &LayerValues) -> Result<String, Mistake> {
 }
 
 fn server_schema() -> Json {
+    let mut schema = table_schema(SERVER_KEYS);
+    if let Some(schema) = schema.as_object_mut() {
+        schema
+            .insert("oneOf".to_owned(), json!([{"required": ["command"]}, {"required": ["url"]}]));
+    }
+    schema
+}
+
+fn table_schema(keys: &[TableKey]) -> Json {
     let mut properties = serde_json::Map::new();
-    for key in SERVER_KEYS {
+    for key in keys {
         let mut property: serde_json::Map<String, Json> =
             serde_json::from_str(key.schema).unwrap_or_default();
         property.insert("description".to_owned(), key.doc.into());
@@ -148,7 +177,6 @@ fn server_schema() -> Json {
     }
     json!({
         "type": "object",
-        "oneOf": [{"required": ["command"]}, {"required": ["url"]}],
         "additionalProperties": false,
         "properties": properties,
     })

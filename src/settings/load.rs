@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::layers::{Layer, Resolved, Sources};
-use super::mistake::{Mistake, Place};
+use super::mistake::{Mistake, Place, hint};
 use super::parse;
 use super::policy::{self, PolicyRule};
+use super::profiles::{self, Profile, ProfileDef};
 use super::servers::{self, Scope, ServerDef, ServerDraft};
 use super::typed::Settings;
 
@@ -21,11 +22,31 @@ pub struct Loaded {
     pub server_places: Vec<Option<Place>>,
     /// `[policy]` of all files, in their order; what it says of a server stands in its definition too.
     pub policy: Vec<PolicyRule>,
+    /// The profiles, in the order of the files.
+    pub profiles: Vec<Profile>,
     /// The files that were read, weakest first.
     pub files: Vec<PathBuf>,
     /// What is no mistake but worth a word: run-time values that no longer fit and were left out, and
     /// what works otherwise than one might think.
     pub warnings: Vec<Mistake>,
+}
+
+impl Loaded {
+    /// The profile of this name.
+    pub fn profile(&self, name: &str) -> Option<&Profile> {
+        self.profiles.iter().find(|profile| profile.def.name == name)
+    }
+
+    /// What somebody is told who wants a profile that there is not.
+    pub fn no_profile(&self, name: &str) -> String {
+        let known = self.profiles.iter().map(|profile| profile.def.name.as_str());
+        let hint = if self.profiles.is_empty() {
+            "none is configured; write [profiles.NAME], or leave it out".to_owned()
+        } else {
+            hint(name, known)
+        };
+        format!("there is no profile `{name}`: {hint}")
+    }
 }
 
 impl Settings {
@@ -36,11 +57,13 @@ impl Settings {
         let mut layers = vec![parse::defaults()?];
         let mut drafts: Vec<ServerDraft> = Vec::new();
         let mut policy: Vec<PolicyRule> = Vec::new();
+        let mut profiles: Vec<ProfileDef> = Vec::new();
         let mut files = Vec::new();
         for (layer, path) in sources.files() {
             if let Some(content) = parse::read_file(&path, layer, &mut mistakes) {
                 layers.push(content.values);
                 policy::place(&mut policy, content.policy);
+                profiles::place(&mut profiles, content.profiles);
                 content.servers.into_iter().for_each(|draft| place_server(&mut drafts, draft));
             }
             files.push(path);
@@ -58,9 +81,11 @@ impl Settings {
         let namespaces: Vec<&str> =
             settings.servers.iter().map(|server| server.namespace.as_str()).collect();
         warnings.extend(policy::about_nothing(&policy, &namespaces));
+        warnings.extend(profiles::about_nothing(&profiles, &settings));
         warnings.extend(sessions_that_are_calls(&settings, &server_places));
+        let profiles = profiles::assemble(profiles, &settings);
         let settings = Arc::new(settings);
-        Ok(Loaded { settings, resolved, server_places, policy, files, warnings })
+        Ok(Loaded { settings, resolved, server_places, policy, profiles, files, warnings })
     }
 
     /// The built-in values and the built-in upstream alone: what tests and broken configurations

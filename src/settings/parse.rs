@@ -7,6 +7,7 @@ use super::defs::{DEFS, Def, find};
 use super::layers::{FlagValue, Layer, LayerValues};
 use super::mistake::{Mistake, Place, hint};
 use super::policy::{self, PolicyRule};
+use super::profiles::{self, ProfileDef};
 use super::servers::{self, ServerDraft};
 use super::tree::{Entry, Node, Raw, SourceText};
 
@@ -22,6 +23,8 @@ pub struct FileContent {
     pub servers: Vec<ServerDraft>,
     /// Its `[policy]`.
     pub policy: Vec<PolicyRule>,
+    /// Its profiles.
+    pub profiles: Vec<ProfileDef>,
 }
 
 /// The layer of the built-in values.
@@ -51,12 +54,14 @@ pub fn read_source(source: &SourceText, layer: Layer, mistakes: &mut Vec<Mistake
         values: LayerValues { layer, values: Vec::new() },
         servers: Vec::new(),
         policy: Vec::new(),
+        profiles: Vec::new(),
     };
     match source.parse() {
         Ok(top) => reading.top(&top),
         Err(mut found) => reading.mistakes.append(&mut found),
     }
-    FileContent { values: reading.values, servers: reading.servers, policy: reading.policy }
+    let FileReading { values, servers, policy, profiles, .. } = reading;
+    FileContent { values, servers, policy, profiles }
 }
 
 /// Names of tables that hold servers elsewhere; people paste them.
@@ -68,6 +73,7 @@ struct FileReading<'a> {
     values: LayerValues,
     servers: Vec<ServerDraft>,
     policy: Vec<PolicyRule>,
+    profiles: Vec<ProfileDef>,
 }
 
 impl FileReading<'_> {
@@ -93,6 +99,18 @@ impl FileReading<'_> {
                 }
                 ("policy", other) => {
                     let text = format!("`policy` is a table of rules, found {}", other.name());
+                    self.wrong(entry.at, text);
+                }
+                ("profiles", Raw::Table(tables)) => {
+                    let (source, mistakes) = (self.source, &mut *self.mistakes);
+                    let read = tables.iter().filter_map(|of| profiles::read(of, source, mistakes));
+                    self.profiles = read.collect();
+                }
+                ("profiles", other) => {
+                    let text = format!(
+                        "`profiles` is a table of profiles, found {}; write [profiles.NAME]",
+                        other.name()
+                    );
                     self.wrong(entry.at, text);
                 }
                 (name, _) if FOREIGN_SERVER_TABLES.contains(&name) => {
@@ -164,7 +182,7 @@ fn unknown_key(path: &str) -> String {
                 .map(|(name, _)| name)
                 .collect();
             sections.dedup();
-            sections.extend(["servers", "policy"]);
+            sections.extend(["servers", "policy", "profiles"]);
             // A bare key that stands in some section: offer it whole.
             let suffix = format!(".{path}");
             match DEFS.iter().find(|def| def.key.ends_with(&suffix)) {
@@ -337,7 +355,7 @@ protocol = \"modren\"
 
     #[test]
     fn keys_of_later_versions_are_unknown_now() {
-        for text in ["[http]\nport = 1", "[profiles.review]\nservers = []", "[policy]\na = 1"] {
+        for text in ["[http]\nport = 1", "[profiles.review]\nserver = []", "[policy]\na = 1"] {
             assert_eq!(mistakes_of("c.toml", text).len(), 1, "{text}");
         }
     }

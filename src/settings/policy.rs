@@ -137,20 +137,25 @@ pub struct ToolRules {
     pub deny: Vec<Glob>,
     /// The policy for its namespace, what decides first in front.
     policy: Vec<(Glob, Rule)>,
+    /// The same of a profile, beside it.
+    profile: Vec<(Glob, Rule)>,
 }
 
 impl ToolRules {
     /// Takes over what `[policy]` says of this namespace.
     pub fn govern(&mut self, namespace: &str, policy: &[PolicyRule]) {
-        let mut about: Vec<&PolicyRule> =
-            policy.iter().filter(|rule| rule.namespace.fits(namespace)).collect();
-        about.sort_by_key(|rule| Reverse(rule.weight()));
-        self.policy = about.into_iter().map(|rule| (rule.tool.clone(), rule.rule)).collect();
+        self.policy = about(namespace, policy);
+    }
+
+    /// Takes over what a profile's `policy` says of this namespace: it opens nothing.
+    pub fn narrow(&mut self, namespace: &str, policy: &[PolicyRule]) {
+        self.profile = about(namespace, policy);
     }
 
     /// Whether nothing is said: every tool is called at once.
     pub fn is_empty(&self) -> bool {
-        self.allow.is_none() && self.deny.is_empty() && self.policy.is_empty()
+        let Self { allow, deny, policy, profile } = self;
+        allow.is_none() && deny.is_empty() && policy.is_empty() && profile.is_empty()
     }
 
     /// What becomes of a call of this tool, by the server's own name for it.
@@ -159,9 +164,19 @@ impl ToolRules {
         if fits(&self.deny) || self.allow.as_ref().is_some_and(|allow| !fits(allow)) {
             return Rule::Deny;
         }
-        let decides = self.policy.iter().find(|(glob, _)| glob.fits(tool));
-        decides.map_or(Rule::Allow, |(_, rule)| *rule)
+        let decided = |rules: &[(Glob, Rule)]| {
+            rules.iter().find(|(glob, _)| glob.fits(tool)).map_or(Rule::Allow, |(_, rule)| *rule)
+        };
+        decided(&self.policy).max(decided(&self.profile))
     }
+}
+
+/// What is said about one namespace, what decides first in front.
+fn about(namespace: &str, policy: &[PolicyRule]) -> Vec<(Glob, Rule)> {
+    let mut about: Vec<&PolicyRule> =
+        policy.iter().filter(|rule| rule.namespace.fits(namespace)).collect();
+    about.sort_by_key(|rule| Reverse(rule.weight()));
+    about.into_iter().map(|rule| (rule.tool.clone(), rule.rule)).collect()
 }
 
 /// Reads `[policy]`; also as tables of namespaces, as TOML reads an unquoted `github.create`.

@@ -215,7 +215,7 @@ impl ServerDraft {
 
 /// One key of a server table: its name, the JSON schema of its value, what it does.
 #[derive(Debug)]
-pub struct ServerKey {
+pub struct TableKey {
     /// Snake case; camel case is read as well.
     pub name: &'static str,
     /// The JSON schema of its value, as text.
@@ -225,47 +225,47 @@ pub struct ServerKey {
 }
 
 /// What may stand in `[servers.NAME]`.
-pub const SERVER_KEYS: &[ServerKey] = &[
-    ServerKey {
+pub const SERVER_KEYS: &[TableKey] = &[
+    TableKey {
         name: "command",
         schema: r#"{"type":["string","array"],"items":{"type":"string"},"minItems":1}"#,
         doc: "The program: a name or path, or a list of program and arguments. ${env:NAME}, \
               ${file:PATH} and ${cmd:COMMAND} are replaced when it starts; $$ is a dollar sign.",
     },
-    ServerKey {
+    TableKey {
         name: "args",
         schema: r#"{"type":"array","items":{"type":"string"}}"#,
         doc: "Further arguments.",
     },
-    ServerKey {
+    TableKey {
         name: "env",
         schema: r#"{"type":"object","additionalProperties":{"type":"string"}}"#,
         doc: "Environment variables beside the clean environment it gets.",
     },
-    ServerKey {
+    TableKey {
         name: "cwd",
         schema: r#"{"type":"string"}"#,
         doc: "Working directory; relative to the project of its scope, or, with global scope, to \
               the folder of this file.",
     },
-    ServerKey {
+    TableKey {
         name: "url",
         schema: r#"{"type":"string"}"#,
         doc: "The address of a remote server, in place of a program. References are replaced when a \
               connection is made.",
     },
-    ServerKey {
+    TableKey {
         name: "transport",
         schema: r#"{"enum":["http","sse"]}"#,
         doc: "How a remote server is spoken to: Streamable HTTP, or HTTP+SSE of 2024-11-05; without \
               it, HTTP is tried first.",
     },
-    ServerKey {
+    TableKey {
         name: "headers",
         schema: r#"{"type":"object","additionalProperties":{"type":"string"}}"#,
         doc: "Headers of every request to a remote server; sent to the origin of its `url` only.",
     },
-    ServerKey {
+    TableKey {
         name: "auth",
         schema: r#"{"type":"object","required":["type"],"additionalProperties":false,"properties":{"type":{"enum":["bearer","basic","header","env","query"]},"token":{"type":"string"},"username":{"type":"string"},"password":{"type":"string"},"name":{"type":"string"},"value":{"type":"string"}}}"#,
         doc: "A credential: { type = \"bearer\", token }, { type = \"basic\", username, password }, \
@@ -274,18 +274,18 @@ pub const SERVER_KEYS: &[ServerKey] = &[
               ends up in the logs of servers and proxies: use `query` only where nothing else is \
               taken.",
     },
-    ServerKey {
+    TableKey {
         name: "scope",
         schema: r#"{"enum":["global","project","session","call"]}"#,
         doc: "Who shares an instance: everybody, everybody in one project (the default), one host \
               session, or one call.",
     },
-    ServerKey {
+    TableKey {
         name: "max",
         schema: r#"{"type":"integer","minimum":1}"#,
         doc: "Instances for each scope key; by default 1 with global scope, otherwise `pool.max`.",
     },
-    ServerKey {
+    TableKey {
         name: "protocol",
         schema: r#"{"enum":["prefer-discover","prefer-initialize","force-discover","force-initialize","follow"]}"#,
         doc: "Which request opens its connection, in place of `upstream.protocol`. `follow` opens a \
@@ -293,35 +293,35 @@ pub const SERVER_KEYS: &[ServerKey] = &[
               that a server of both eras can ask them; that costs a second process of a `command` \
               server for each scope key.",
     },
-    ServerKey {
+    TableKey {
         name: "revision",
         schema: r#"{"enum":["2024-11-05","2025-03-26","2025-06-18","2025-11-25","2026-07-28"]}"#,
         doc: "Pins the protocol revision: only this one is offered and accepted.",
     },
-    ServerKey {
+    TableKey {
         name: "idle_timeout",
         schema: r#"{"type":["string","integer"]}"#,
         doc: "Its own idle time, in place of `pool.idle_timeout`; 0 means never.",
     },
-    ServerKey {
+    TableKey {
         name: "expose",
         schema: r#"{"enum":["core","passthrough","both"]}"#,
         doc: "What hosts see of it, in place of `expose.mode`.",
     },
-    ServerKey {
+    TableKey {
         name: "prefix",
         schema: r#"{"type":"string"}"#,
         doc: "What its exposed tools' names begin with, in place of its namespace; \"\" for bare \
               names, which one server may have.",
     },
-    ServerKey {
+    TableKey {
         name: "tools",
         schema: r#"{"type":"object","additionalProperties":false,"properties":{"allow":{"type":"array","items":{"type":"string"}},"deny":{"type":"array","items":{"type":"string"}}}}"#,
         doc: "Which of its tools there are: { allow = [\"get_*\"], deny = [\"*_all\"] }, patterns with `*` and \
               `?`. Allow first, then deny; without allow, all. What is denied is hidden and cannot be \
               called.",
     },
-    ServerKey {
+    TableKey {
         name: "namespace",
         schema: r#"{"type":"string"}"#,
         doc: "Its name towards hosts, in place of the one made from its key.",

@@ -29,6 +29,7 @@ mod orphans;
 mod parity;
 mod pool;
 mod processes;
+mod profiles;
 mod sandbox;
 mod scopes;
 mod scripts;

@@ -25,6 +25,7 @@ pub use self::snapshot::{CatalogServer, Listing, Offer, Offers, Snapshot, ToolRe
 pub use self::view::{View, ViewTool};
 use super::era_cache::identity;
 use super::events::{Event, EventsHandle};
+use super::settings::SettingsHandle;
 use super::support::ask::AskError;
 use super::support::slot::Slot;
 use super::support::task;
@@ -41,6 +42,8 @@ const TABLE: &str = "catalog";
 #[derive(Debug, Clone)]
 pub struct CatalogHandle {
     shared: Arc<Shared>,
+    /// For whom it is read: what these settings do not have is not there.
+    narrowed: Option<SettingsHandle>,
 }
 
 #[derive(Debug)]
@@ -56,7 +59,13 @@ impl CatalogHandle {
     pub fn new(store: Arc<dyn Store>, events: EventsHandle) -> Self {
         let snapshot = watch::Sender::new(Arc::new(Snapshot::default()));
         let shared = Shared { snapshot, store, events, actor: Slot::default() };
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new(shared), narrowed: None }
+    }
+
+    /// The same as hosts of a profile see it.
+    #[must_use]
+    pub fn narrowed(&self, to: SettingsHandle) -> Self {
+        Self { shared: Arc::clone(&self.shared), narrowed: Some(to) }
     }
 
     /// Starts an incarnation of the actor as a child of `parent`.
@@ -68,7 +77,11 @@ impl CatalogHandle {
 
     /// The present snapshot.
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.shared.snapshot.borrow())
+        let whole = Arc::clone(&self.shared.snapshot.borrow());
+        match &self.narrowed {
+            Some(to) => whole.narrowed(&to.settings()),
+            None => whole,
+        }
     }
 
     /// What a host sees now in pass-through mode.

@@ -1,6 +1,6 @@
 //! What the catalog publishes.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{OffersView, View, merge};
 use crate::actors::dispatch;
@@ -8,11 +8,11 @@ use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::tasks::Support;
 use crate::protocol::session::upstream::ListKind;
 use crate::script::search::{Document, Index};
-use crate::settings::ServerDef;
 use crate::settings::typed::ExposeSettings;
+use crate::settings::{ServerDef, Settings};
 
 /// An immutable snapshot.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Snapshot {
     /// All configured servers, sorted by namespace, without the tools that may not be called.
     pub servers: Vec<Arc<CatalogServer>>,
@@ -24,14 +24,32 @@ pub struct Snapshot {
     offers: OnceLock<(ExposeSettings, Arc<OffersView>)>,
     /// What searches look into, made when first asked for.
     index: OnceLock<Arc<Index>>,
+    /// What hosts of profiles see of it, by what is in force for them; made when first asked for.
+    narrowed: Mutex<Vec<(Arc<Settings>, Arc<Snapshot>)>>,
 }
 
 impl Snapshot {
     /// Of these servers, sorted by namespace.
     pub fn new(whole: Vec<Arc<CatalogServer>>) -> Self {
         let servers = whole.iter().map(merge::shown).collect();
-        let (view, offers, index) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { servers, whole, view, offers, index }
+        Self { servers, whole, ..Self::default() }
+    }
+
+    /// What is left for hosts for whom `settings` are in force: their servers, with their rules.
+    pub fn narrowed(&self, settings: &Arc<Settings>) -> Arc<Self> {
+        let mut made = self.narrowed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, narrowed)) = made.iter().find(|(of, _)| Arc::ptr_eq(of, settings)) {
+            return Arc::clone(narrowed);
+        }
+        let narrow = |server: &Arc<CatalogServer>| {
+            let def = settings.servers.iter().find(|def| def.key == server.def.key)?;
+            Some(Arc::new(CatalogServer { def: Arc::clone(def), ..(**server).clone() }))
+        };
+        let narrowed = Arc::new(Self::new(self.whole.iter().filter_map(narrow).collect()));
+        // Of settings that nobody else has, none will ask again.
+        made.retain(|(of, _)| Arc::strong_count(of) > 1);
+        made.push((Arc::clone(settings), Arc::clone(&narrowed)));
+        narrowed
     }
 
     /// The server with this configuration key.

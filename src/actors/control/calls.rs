@@ -105,7 +105,7 @@ pub(super) async fn choose(
     // starts servers that were not asked for.
     let mut reason = None;
     match chosen.as_slice() {
-        _ if namespace.is_none() => context.upstreams.list_missing(&caller, kind, |_| true).await,
+        _ if namespace.is_none() => context.list_missing(&caller, kind, |_| true).await,
         [one] if *one.listing_of(kind) == Listing::Never => {
             let listed = context.upstreams.list_now(&caller, &one.def.key, kind).await;
             reason = listed.err().map(|refused| refused.text);

@@ -84,12 +84,21 @@ fn attach(context: &Arc<Context>, request: &HttpIn) -> Result<HttpOut, ApiError>
     let project = wanted.project.filter(|path| !path.is_empty());
     let project = project.map(|path| Arc::from(PathBuf::from(path)));
     let hosts = context.hosts.clone();
+    let context = match &wanted.profile {
+        None => Arc::clone(context),
+        Some(name) => Arc::new(context.of_profile(name).ok_or_else(|| no_profile(context, name))?),
+    };
     let mut headers = HeaderMap::new();
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static(route::ATTACH_PROTOCOL));
     let body = HttpBody::Upgrade(Box::new(move |link| {
         let (seen_view, name) = (wanted.view, wanted.session);
-        hosts.attach(Attached { link, project, seen_view, name });
+        hosts.attach(Attached { link, project, seen_view, name, context });
     }));
     Ok(HttpOut { status: StatusCode::SWITCHING_PROTOCOLS, headers, body })
+}
+
+fn no_profile(context: &Context, name: &str) -> ApiError {
+    let text = context.settings.current().loaded.no_profile(name);
+    ApiError::new(FailureCode::Refused, text)
 }

@@ -37,8 +37,9 @@ pub(crate) fn check(
 fn decide(settings: &Settings, server: &str, tool: &ToolRecord, params: &RawJson) -> Verdict {
     let def = settings.servers.iter().find(|def| def.key == server);
     let rule = match def {
-        Some(def) if !def.tools.is_empty() => def.tools.of(&tool.name),
-        _ => Rule::Allow,
+        Some(def) => def.tools.of(&tool.name),
+        // Taken out of the configuration, or hidden from this host, since it was found.
+        None => Rule::Deny,
     };
     match rule {
         // Denied since it was found: as if it had never been there.

@@ -41,7 +41,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 
 use super::broker::BrokerHandle;
-use super::catalog::CatalogHandle;
+use super::catalog::{CatalogHandle, Listing};
 use super::events::EventsHandle;
 use super::parked::ParkedHandle;
 use super::settings::SettingsHandle;
@@ -50,7 +50,7 @@ use super::upstreams::{Caller, UpstreamsHandle};
 use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::ListKind;
-use crate::settings::Settings;
+use crate::settings::{ExposeMode, ServerDef, Settings};
 
 pub(crate) use alone::note as alone_note;
 pub(crate) use as_task::TaskSide;
@@ -106,6 +106,45 @@ impl Context {
     /// The settings in force now.
     pub fn settings(&self) -> Arc<Settings> {
         self.settings.settings()
+    }
+
+    /// The same for hosts of a profile: settings and catalog have what it shows and nothing else. `None`
+    /// where there is no profile of this name.
+    pub(crate) fn of_profile(&self, name: &str) -> Option<Self> {
+        let settings = self.settings.of_profile(name)?;
+        let catalog = self.catalog.narrowed(settings.clone());
+        Some(Self { catalog, settings, ..self.clone() })
+    }
+
+    /// The profile for whose hosts it is.
+    pub(crate) const fn profile(&self) -> Option<&Arc<str>> {
+        self.settings.profile()
+    }
+
+    /// Starts for `caller` what a list of this kind shows and was never listed, and waits until it
+    /// is, has failed, or `expose.list_wait` has passed; what is under way then goes on (F48). Tools
+    /// are shown in pass-through mode alone, the rest in every mode.
+    pub(crate) async fn ensure_listed(&self, caller: &Caller, kind: ListKind) {
+        let mode = self.settings().expose.mode;
+        let shown = |def: &ServerDef| {
+            kind != ListKind::Tools || def.expose.unwrap_or(mode) != ExposeMode::Core
+        };
+        self.list_missing(caller, kind, shown).await;
+    }
+
+    /// The same for every server that `wanted` names.
+    pub(crate) async fn list_missing(
+        &self,
+        caller: &Caller,
+        kind: ListKind,
+        wanted: impl Fn(&ServerDef) -> bool,
+    ) {
+        let snapshot = self.catalog.snapshot();
+        let servers = snapshot.servers.iter();
+        let never = servers
+            .filter(|server| *server.listing_of(kind) == Listing::Never && wanted(&server.def));
+        let never = never.map(|server| server.def.key.as_str().into()).collect();
+        self.upstreams.list_all(caller, kind, never).await;
     }
 }
 

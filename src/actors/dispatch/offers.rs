@@ -11,7 +11,7 @@ pub(super) async fn list(context: &Context, request: &Request, kind: ListKind) -
     only_page(&request.params, kind)?;
     let settings = context.settings();
     if context.catalog.offers(&settings.expose).waits_for(kind) {
-        context.upstreams.ensure_listed(&request.caller, kind).await;
+        context.ensure_listed(&request.caller, kind).await;
     }
     let view = context.catalog.offers(&settings.expose);
     request.listed.note(kind, tools::shown(&view.digest(kind)));

@@ -98,7 +98,7 @@ pub(crate) async fn find(
     let known = view(context);
     let found = known.resolve(address);
     if matches!(found, Err(Missing::NotOurs(_))) && known.waits_for(ListKind::Resources) {
-        context.upstreams.ensure_listed(caller, ListKind::Resources).await;
+        context.ensure_listed(caller, ListKind::Resources).await;
         return view(context).resolve(address);
     }
     found

@@ -57,7 +57,7 @@ async fn text(
             // A server that has just begun may have given the one list and not yet the other.
             for kind in [ListKind::Resources, ListKind::Templates] {
                 if view(context).waits_for(kind) {
-                    context.upstreams.ensure_listed(caller, kind).await;
+                    context.ensure_listed(caller, kind).await;
                     waits |= view(context).waits_for(kind);
                 }
             }

@@ -75,7 +75,7 @@ pub(crate) async fn find(
         }
     } else {
         // Asks nobody whose list is known.
-        context.upstreams.list_missing(caller, ListKind::Tools, |_| true).await;
+        context.list_missing(caller, ListKind::Tools, |_| true).await;
     }
     let mut found = look(context, &context.catalog.snapshot(), looked);
     if namespace.is_none() {

@@ -19,7 +19,9 @@ pub(super) async fn answer(context: &Context, arguments: Option<&RawJson>) -> Ra
 async fn text(context: &Context, arguments: Option<&RawJson>) -> Result<String, String> {
     let given = object_of(arguments)?;
     only_known("mcpx_status", &given, &["namespace"])?;
-    let servers = context.upstreams.status().await;
+    let snapshot = context.catalog.snapshot();
+    let mut servers = context.upstreams.status().await;
+    servers.retain(|server| snapshot.by_key(&server.server).is_some());
     match given.get_str("namespace").filter(|name| !name.is_empty()) {
         None => Ok(servers.iter().fold(String::new(), |mut text, server| {
             let _ = writeln!(text, "{}", one_line(server));

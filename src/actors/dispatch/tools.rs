@@ -83,7 +83,7 @@ pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
     offers::only_page(&request.params, ListKind::Tools)?;
     let settings = context.settings();
     if context.catalog.view(&settings.expose).waits_for_lists() {
-        context.upstreams.ensure_listed(&request.caller, ListKind::Tools).await;
+        context.ensure_listed(&request.caller, ListKind::Tools).await;
     }
     let view = context.catalog.view(&settings.expose);
     request.listed.note(ListKind::Tools, digest_of(&settings, &view));

@@ -107,8 +107,7 @@ pub(super) fn wrong_kind() -> HttpOut {
     refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, text)
 }
 
-pub(super) fn no_profile(name: &str) -> HttpOut {
-    let text = format!("there is no profile `{name}`, nor any other as yet; use /mcp");
+pub(super) fn no_profile(text: &str) -> HttpOut {
     refused(StatusCode::NOT_FOUND, None, text)
 }
 

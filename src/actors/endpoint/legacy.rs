@@ -4,11 +4,14 @@
 //! which gets one, or comes from a host that keeps none: it is served, and its session with it (H-20,
 //! H-27). A host that goes away has cancelled nothing (F27).
 
+use std::sync::Arc;
+
 use http::{HeaderMap, StatusCode};
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
 use super::{Endpoint, answer, session_id};
+use crate::actors::dispatch::Context;
 use crate::actors::host::HostMsg;
 use crate::actors::host::sessions::SessionId;
 use crate::actors::host::streams::{Answer, PostIn, PostOut};
@@ -22,6 +25,7 @@ use crate::transport::http::HttpOut;
 impl Endpoint {
     pub(super) async fn legacy(
         &self,
+        context: &Arc<Context>,
         headers: &HeaderMap,
         incoming: Incoming,
         said: Said,
@@ -32,7 +36,7 @@ impl Endpoint {
         let post = self.next_post();
         let post_in = PostIn { id: post, incoming, said, accepts, reply };
         let session = if let Some(id) = session_id(headers) {
-            let session = self.context.hosts.session(id);
+            let session = context.hosts.session(id, context.profile());
             let post = HostMsg::Post { post: Box::new(post_in) };
             // One that has just ended takes no message.
             let Some(session) = session.filter(|session| session.cast(post).is_ok()) else {
@@ -44,7 +48,8 @@ impl Endpoint {
                 let text = "the system has no randomness for a session's id";
                 return answer::refused(StatusCode::SERVICE_UNAVAILABLE, request, text);
             };
-            self.context.hosts.open(Opening { id, post: post_in });
+            let context = Arc::clone(context);
+            self.context.hosts.open(Opening { id, post: post_in, context });
             None
         };
         match self.wait(answered, session.as_ref(), post).await {
@@ -83,9 +88,9 @@ impl Endpoint {
     }
 
     /// A stream of the session's own, or one that broke.
-    pub(super) async fn get(&self, headers: &HeaderMap) -> HttpOut {
+    pub(super) async fn get(context: &Context, headers: &HeaderMap) -> HttpOut {
         let said = Said::of(headers);
-        let session = match self.found(headers, &said) {
+        let session = match found(context, headers, &said) {
             Ok(session) => session,
             Err(refused) => return *refused,
         };
@@ -97,16 +102,16 @@ impl Endpoint {
         let (reply, answered) = oneshot::channel();
         let _ = session.cast(HostMsg::Listen { said, last_seen, reply });
         match answered.await {
-            Ok(Ok(events)) => answer::events(events, self.context.settings().http.sse_keep_alive),
+            Ok(Ok(events)) => answer::events(events, context.settings().http.sse_keep_alive),
             Ok(Err(refusal)) => answer::refusal(refusal),
             Err(_) => answer::no_session(None),
         }
     }
 
     /// The host needs its session no longer.
-    pub(super) async fn delete(&self, headers: &HeaderMap) -> HttpOut {
+    pub(super) async fn delete(context: &Context, headers: &HeaderMap) -> HttpOut {
         let said = Said::of(headers);
-        let session = match self.found(headers, &said) {
+        let session = match found(context, headers, &said) {
             Ok(session) => session,
             Err(refused) => return *refused,
         };
@@ -118,17 +123,22 @@ impl Endpoint {
             Err(_) => answer::no_session(None),
         }
     }
+}
 
-    /// The session of a GET or a DELETE. A modern host has neither (2026-07-28 Streamable HTTP page,
-    /// "Earlier Streamable HTTP Revisions").
-    fn found(&self, headers: &HeaderMap, said: &Said) -> Result<ActorRef<HostMsg>, Box<HttpOut>> {
-        if said.is_modern() {
-            return Err(Box::new(answer::wrong_method(answer::POST_ONLY)));
-        }
-        let Some(id) = session_id(headers) else {
-            let text = "the header Mcp-Session-Id is missing; `initialize` answers with it";
-            return Err(Box::new(answer::refused(StatusCode::BAD_REQUEST, None, text)));
-        };
-        self.context.hosts.session(id).ok_or_else(|| Box::new(answer::no_session(None)))
+/// The session of a GET or a DELETE. A modern host has neither (2026-07-28 Streamable HTTP page,
+/// "Earlier Streamable HTTP Revisions").
+fn found(
+    context: &Context,
+    headers: &HeaderMap,
+    said: &Said,
+) -> Result<ActorRef<HostMsg>, Box<HttpOut>> {
+    if said.is_modern() {
+        return Err(Box::new(answer::wrong_method(answer::POST_ONLY)));
     }
+    let Some(id) = session_id(headers) else {
+        let text = "the header Mcp-Session-Id is missing; `initialize` answers with it";
+        return Err(Box::new(answer::refused(StatusCode::BAD_REQUEST, None, text)));
+    };
+    let found = context.hosts.session(id, context.profile());
+    found.ok_or_else(|| Box::new(answer::no_session(None)))
 }

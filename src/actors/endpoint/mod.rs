@@ -62,21 +62,34 @@ impl HttpHandler for McpEndpoint {
 
 impl Endpoint {
     async fn answer(&self, request: HttpIn) -> HttpOut {
-        if let Some(refused) = unknown_profile(&request.path) {
-            return refused;
-        }
+        let context = match self.context_for(&request.path) {
+            Ok(context) => context,
+            Err(refused) => return *refused,
+        };
         if self.context.root.is_ending() {
             return answer::ending();
         }
         match request.method {
-            Method::POST => self.post(request).await,
-            Method::GET => self.get(&request.headers).await,
-            Method::DELETE => self.delete(&request.headers).await,
+            Method::POST => self.post(&context, request).await,
+            Method::GET => Self::get(&context, &request.headers).await,
+            Method::DELETE => Self::delete(&context, &request.headers).await,
             _ => answer::wrong_method(answer::ALL_METHODS),
         }
     }
 
-    async fn post(&self, request: HttpIn) -> HttpOut {
+    /// What a host may use that comes in by this path: `/mcp`, or that of a profile.
+    fn context_for(&self, path: &str) -> Result<Arc<Context>, Box<HttpOut>> {
+        let profile = path.strip_prefix(PATH).unwrap_or(path).trim_matches('/');
+        if profile.is_empty() {
+            return Ok(Arc::clone(&self.context));
+        }
+        self.context.of_profile(profile).map(Arc::new).ok_or_else(|| {
+            let loaded = &self.context.settings.current().loaded;
+            Box::new(answer::no_profile(&loaded.no_profile(profile)))
+        })
+    }
+
+    async fn post(&self, context: &Arc<Context>, request: HttpIn) -> HttpOut {
         let HttpIn { headers, body, .. } = request;
         let accepts = Accepts::of(&headers);
         if !accepts.json && !accepts.events {
@@ -98,20 +111,18 @@ impl Endpoint {
         // What was read of it holds it as long as it is needed.
         drop(body);
         match posted {
-            Posted::Modern(request) => {
-                modern::answer(&self.context, headers, request, accepts).await
-            }
+            Posted::Modern(request) => modern::answer(context, headers, request, accepts).await,
             Posted::ModernNote(note) => {
-                modern::note(&self.context, note);
+                modern::note(context, note);
                 answer::accepted()
             }
             Posted::Opening(request) => {
                 let incoming = Incoming::One(Message::Request(request));
                 // Whatever its header says: what it asks for stands in its body (H-08).
-                self.legacy(&headers, incoming, Said::Nothing, accepts).await
+                self.legacy(context, &headers, incoming, Said::Nothing, accepts).await
             }
             Posted::Legacy(incoming) => {
-                self.legacy(&headers, incoming, Said::of(&headers), accepts).await
+                self.legacy(context, &headers, incoming, Said::of(&headers), accepts).await
             }
         }
     }
@@ -125,11 +136,4 @@ impl Endpoint {
 fn session_id(headers: &HeaderMap) -> Option<&str> {
     // An id that is no text is nobody's, and not none.
     headers.get(SESSION_ID).map(|value| value.to_str().unwrap_or_default())
-}
-
-/// Profiles are not written yet: under `/mcp` alone everything is served.
-fn unknown_profile(path: &str) -> Option<HttpOut> {
-    let rest = path.strip_prefix(PATH).unwrap_or(path);
-    let profile = rest.trim_matches('/');
-    (!profile.is_empty()).then(|| answer::no_profile(profile))
 }

@@ -42,7 +42,7 @@ pub(super) async fn answer(
     request: Request,
     accepts: Accepts,
 ) -> HttpOut {
-    let Some(face) = context.hosts.face() else { return answer::ending() };
+    let Some(face) = context.hosts.face(context) else { return answer::ending() };
     let mut session = HostSession::new(face);
     session.handle_post(clock::now(), POST, Incoming::One(Message::Request(request)), true);
     let mut said = Said::default();
@@ -102,7 +102,7 @@ fn listen(
         }
     };
     let (events, receiver) = mpsc::channel(closing_room(settings.sessions.stream_queue));
-    let caller = modern_caller(&want.peer, &said.label);
+    let caller = modern_caller(context, &want.peer, &said.label);
     let known = Known {
         view: dispatch::visible_views(context),
         listed: Arc::default(),
@@ -116,11 +116,11 @@ fn listen(
     }
 }
 
-fn modern_caller(peer: &Peer, label: &str) -> Caller {
+fn modern_caller(context: &Context, peer: &Peer, label: &str) -> Caller {
     Caller {
         // There is no session to share an instance with: its scope is the call.
         host: None,
-        project: None,
+        project: context.settings.project(),
         label: Arc::from(label),
         era: peer.revision.era(),
         answers: Answers::Inline { declared: peer.declared_on() },
@@ -218,7 +218,7 @@ impl Running {
         let settings = context.settings();
         let wants = Wants::of(&asked, None, &settings.call);
         let (progress, notes) = wants.map(progress::channel).unzip();
-        let caller = modern_caller(&asked.peer, label);
+        let caller = modern_caller(context, &asked.peer, label);
         let request = dispatch::Request {
             method: asked.method,
             params: asked.params,

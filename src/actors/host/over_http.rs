@@ -89,7 +89,8 @@ impl HostState {
             http.wire.keep();
         }
         if http.entry.is_none() {
-            http.entry = Some(http.sessions.enter(http.id.clone(), self.me.clone()));
+            let profile = self.context.profile().cloned();
+            http.entry = Some(http.sessions.enter(http.id.clone(), profile, self.me.clone()));
             http.untold = Some(http.id.clone());
             let due = http.last_used.checked_add(self.context.settings().sessions.idle);
             http.idle.set(&self.me, due, HostMsg::IdleDue);

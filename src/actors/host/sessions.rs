@@ -61,6 +61,8 @@ pub(crate) struct Sessions {
 
 struct Known {
     actor: ActorRef<HostMsg>,
+    /// The profile that its host came in by.
+    profile: Option<Arc<str>>,
     /// The number of its last use.
     used: Arc<AtomicU64>,
 }
@@ -72,9 +74,10 @@ impl fmt::Debug for Sessions {
 }
 
 impl Sessions {
-    /// The session with this id.
-    pub(crate) fn find(&self, id: &str) -> Option<ActorRef<HostMsg>> {
-        self.all.get(id).map(|found| found.actor.clone())
+    /// The session with this id, for a host that comes in by this profile.
+    pub(crate) fn find(&self, id: &str, profile: Option<&Arc<str>>) -> Option<ActorRef<HostMsg>> {
+        let found = self.all.get(id).filter(|found| found.profile.as_ref() == profile);
+        found.map(|found| found.actor.clone())
     }
 
     /// The session that was used least recently.
@@ -84,10 +87,15 @@ impl Sessions {
     }
 
     /// Lets a session be found until the entry falls.
-    pub(super) fn enter(&self, id: SessionId, actor: ActorRef<HostMsg>) -> Entry {
+    pub(super) fn enter(
+        &self,
+        id: SessionId,
+        profile: Option<Arc<str>>,
+        actor: ActorRef<HostMsg>,
+    ) -> Entry {
         let entry = Entry { sessions: self.clone(), id, used: Arc::default() };
         entry.touch();
-        let known = Known { actor, used: Arc::clone(&entry.used) };
+        let known = Known { actor, profile, used: Arc::clone(&entry.used) };
         self.all.insert(entry.id.clone(), known);
         entry
     }

@@ -114,7 +114,7 @@ impl Stage {
 
     /// Hosts see other lists now.
     fn change(&self, digest: &str) {
-        self.context.upstreams.subs().lists_changed(&Views::made_up([digest; 3]));
+        self.context.upstreams.subs().lists_changed(None, &Views::made_up([digest; 3]));
     }
 
     fn is_empty(&self) -> bool {

@@ -57,6 +57,8 @@ enum Line {
 #[derive(Debug)]
 struct Stream {
     actor: ActorRef<ListenMsg>,
+    /// Its host's profile.
+    profile: Option<Arc<str>>,
     /// Those that it asked for.
     tasks: BTreeSet<String>,
     news: News,
@@ -117,10 +119,11 @@ impl Listener {
 
     pub(super) fn stream(
         caller: Caller,
+        profile: Option<Arc<str>>,
         actor: ActorRef<ListenMsg>,
         tasks: BTreeSet<String>,
     ) -> Self {
-        let stream = Stream { actor, tasks, news: News::default(), told: false };
+        let stream = Stream { actor, profile, tasks, news: News::default(), told: false };
         Self { caller, line: Line::Stream(stream), subs: Vec::new() }
     }
 
@@ -312,8 +315,9 @@ impl Table {
         }
     }
 
-    pub(super) fn lists_changed(&mut self, view: &Views) {
-        for stream in self.listeners.values_mut().filter_map(Listener::as_stream) {
+    pub(super) fn lists_changed(&mut self, profile: Option<&Arc<str>>, view: &Views) {
+        let streams = self.listeners.values_mut().filter_map(Listener::as_stream);
+        for stream in streams.filter(|stream| stream.profile.as_ref() == profile) {
             stream.news.view = Some(view.clone());
             stream.wake();
         }

@@ -102,6 +102,12 @@ fn with_local_commands(root: Command) -> Command {
                     .value_name("DIR")
                     .value_parser(value_parser!(PathBuf))
                     .help("The project folder, in place of the one around the working directory"),
+            )
+            .arg(
+                Arg::new("profile")
+                    .long("profile")
+                    .value_name("NAME")
+                    .help("What this host sees: a profile of the configuration"),
             ),
     )
     .subcommand(daemon_command())

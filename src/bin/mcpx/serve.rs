@@ -48,6 +48,7 @@ struct Handover {
     file: Option<PathBuf>,
     places: Places,
     project: Option<String>,
+    profile: Option<String>,
     shim: ShimSettings,
     link: LinkSettings,
 }
@@ -61,6 +62,7 @@ pub(crate) fn run(setup: &Setup, arguments: &ArgMatches) -> Outcome {
         file: setup.file.clone(),
         places: setup.places.clone(),
         project: setup::project(arguments.get_one("project")),
+        profile: arguments.get_one("profile").cloned(),
         shim: settings.shim,
         link: settings.link,
     };
@@ -86,7 +88,7 @@ pub(crate) fn handed_over(mut arguments: impl Iterator<Item = OsString>) -> Opti
 }
 
 fn relay(handover: &Handover) -> Outcome {
-    let Handover { program, file, places, project, shim, link } = handover;
+    let Handover { program, file, places, project, profile, shim, link } = handover;
     let dialer = Arc::new(Dialer {
         autostart: setup::autostart(program, places, file.as_deref(), shim),
         may_start: shim.autostart,
@@ -97,6 +99,7 @@ fn relay(handover: &Handover) -> Outcome {
             write_queue_bytes: link.write_queue_bytes,
         },
         project: project.clone(),
+        profile: profile.clone(),
         session: clock::random_name(),
     });
     commands::runtime()?.block_on(Box::pin(serve(shim, dialer)))
@@ -143,6 +146,7 @@ struct Dialer {
     limit: Duration,
     link: LinkLimits,
     project: Option<String>,
+    profile: Option<String>,
     /// By which every daemon knows this host for the same.
     session: String,
 }
@@ -150,8 +154,12 @@ struct Dialer {
 impl Dialer {
     /// Attaches, where wanted after starting a daemon.
     async fn dial(self: Arc<Self>, wanted: Wanted) -> Result<Link, DialFailed> {
-        let (project, session) = (self.project.clone(), Some(self.session.clone()));
-        let attach = Attach { project, view: wanted.view, session };
+        let attach = Attach {
+            project: self.project.clone(),
+            view: wanted.view,
+            session: Some(self.session.clone()),
+            profile: self.profile.clone(),
+        };
         match self.attach(&attach).await {
             Err(CallFailed::NoDaemon(_)) if wanted.start && self.may_start => {
                 self.autostart.ensure().await.map_err(|failed| start_failed(&failed))?;
