@@ -10,19 +10,26 @@ use mcpx::settings::layers::FlagValue;
 use mcpx::transport::autostart::{self, StartLock};
 use mcpx::transport::clock;
 use mcpx::transport::http::control_call::{self, CallFailed};
+use mcpx::transport::process;
 use mcpx::transport::socket::{self, RuntimeLock, SocketError};
 
 use crate::ended::{Ended, Outcome};
 use crate::log;
+use crate::output;
 use crate::setup::Setup;
 
 /// See the module.
 pub(crate) fn run(mut setup: Setup, arguments: &ArgMatches) -> Outcome {
+    if !process::gives_memory_back() {
+        let args: Vec<_> = std::env::args_os().skip(1).collect();
+        let error = process::become_again(&setup.program, &args);
+        output::remark(&format!("mcpx: large blocks of memory will not be given back: {error}"));
+    }
     setup.sources.flags = flags(arguments)?;
     let loaded = setup.load().map_err(Ended::Refused)?;
     if arguments.get_flag("detached") {
         // Fails where we lead a session already, which is as good.
-        let _ = mcpx::transport::process::own_session();
+        let _ = process::own_session();
     }
     log::init();
     let settings = std::sync::Arc::clone(&loaded.settings);
