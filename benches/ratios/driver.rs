@@ -14,7 +14,7 @@ use crate::args::Args;
 use crate::daemon::Bench;
 use crate::process::{end_reaper, start_reaper};
 use crate::report::{self, Row};
-use crate::{calls, eras, http, memory, place, sharing, starts};
+use crate::{calls, eras, http, memory, place, scripts, sharing, starts};
 
 /// How long a section may dwell on a figure.
 #[derive(Debug, Clone, Copy)]
@@ -29,13 +29,14 @@ pub struct Scale {
 
 type Section = (&'static str, fn(&Bench, Scale) -> Vec<Row>);
 
-const SECTIONS: [Section; 6] = [
+const SECTIONS: [Section; 7] = [
     ("calls", calls::run),
     ("http", http::run),
     ("eras", eras::run),
     ("memory", memory::run),
     ("starts", starts::run),
     ("sharing", sharing::run),
+    ("scripts", scripts::run),
 ];
 
 const HELP: &str = "\
@@ -43,7 +44,7 @@ cargo bench --bench ratios -- [OPTIONS]
   --short         for CI, under two minutes; fails only where a figure is twice its target
   --full          more rounds and more calls
   --mcpx PATH     another program to measure than the one just built
-  --only SECTION  calls, http, eras, memory, starts or sharing
+  --only SECTION  calls, http, eras, memory, starts, sharing or scripts
   --no-pin        leave host and server on whatever processor the kernel likes
 or, for a look at one figure:
   RATIOS load [--modern] [--tool T] [--payload BYTES] [--in-flight N] [--calls N] -- COMMAND…

@@ -34,6 +34,7 @@ mod memory;
 mod place;
 mod process;
 mod report;
+mod scripts;
 mod sharing;
 mod starts;
 mod stats;
