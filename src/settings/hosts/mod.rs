@@ -5,6 +5,7 @@
 //! `transport::store::hostfile`. A new host is one row of [`table::HOSTS`].
 
 mod command;
+pub mod connect;
 pub mod document;
 mod entry;
 mod found;

@@ -181,7 +181,7 @@ pub const HOSTS: &[Host] = &[
         remote: Some(Remote {
             kind: Some("http"),
             url: "url",
-            token: Token::Variable("${MCPX_HTTP_TOKEN}"),
+            token: Token::Variable("${MCPX_TOKEN}"),
         }),
         rules: &[
             user(Base::Variable("CLAUDE_CONFIG_DIR", ".claude"), "settings.json"),
@@ -213,7 +213,7 @@ pub const HOSTS: &[Host] = &[
         remote: Some(Remote {
             kind: None,
             url: "url",
-            token: Token::Variable("${env:MCPX_HTTP_TOKEN}"),
+            token: Token::Variable("${env:MCPX_TOKEN}"),
         }),
         rules: &[],
         names: "TOOL",
@@ -245,7 +245,7 @@ pub const HOSTS: &[Host] = &[
         remote: Some(Remote {
             kind: None,
             url: "serverUrl",
-            token: Token::Variable("${env:MCPX_HTTP_TOKEN}"),
+            token: Token::Variable("${env:MCPX_TOKEN}"),
         }),
         rules: &[],
         names: "TOOL",
@@ -274,11 +274,7 @@ pub const HOSTS: &[Host] = &[
         at: SERVERS,
         dialect: Dialect::Bare,
         entry: Entry::Split(None),
-        remote: Some(Remote {
-            kind: None,
-            url: "httpUrl",
-            token: Token::Variable("$MCPX_HTTP_TOKEN"),
-        }),
+        remote: Some(Remote { kind: None, url: "httpUrl", token: Token::Variable("$MCPX_TOKEN") }),
         rules: &[],
         names: "mcp_KEY_TOOL",
         source: "https://github.com/google-gemini/gemini-cli/blob/main/docs/tools/mcp-server.md",
