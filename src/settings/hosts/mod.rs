@@ -17,7 +17,7 @@ mod secret;
 pub mod table;
 mod words;
 
-pub use own::{Connected, Leads, Own, entries, entries_of};
+pub use own::{Connected, Leads, Own, Surveyed, entries, entries_of, survey};
 pub use plan::{Becomes, Item, Plan, Request, plan, target};
 pub use rules::Line;
 pub use secret::SecretFile;

@@ -7,7 +7,7 @@ use http::Uri;
 
 use super::document;
 use super::found::{self, folded};
-use super::table::{Around, HOSTS, Host, Reach};
+use super::table::{Around, Found, HOSTS, Host, Reach};
 use crate::settings::tree::{Node, Raw, SourceText};
 
 /// Who we are.
@@ -165,4 +165,48 @@ fn switched_off(node: &Node) -> bool {
             ("disabled", Raw::Switch(true)) | ("enabled", Raw::Switch(false))
         )
     })
+}
+
+/// A host's file as an overview shows it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Surveyed {
+    /// The file.
+    pub file: PathBuf,
+    /// `user` or `project`.
+    pub reach: &'static str,
+    /// Its servers that are not mcpx.
+    pub servers: usize,
+    /// Keys of entries that lead to mcpx.
+    pub mcpx: Vec<String>,
+    /// Why it cannot be read, with line and column.
+    pub broken: Option<String>,
+}
+
+/// What a host's files hold.
+pub fn survey(host: &Host, around: &Around<'_>, own: &Own<'_>) -> Vec<Surveyed> {
+    let look = |file: Found| {
+        let mut seen = Surveyed {
+            reach: file.reach.as_str(),
+            servers: 0,
+            mcpx: Vec::new(),
+            broken: None,
+            file: file.path,
+        };
+        let parsed =
+            SourceText::read(&seen.file).map_err(|mistake| vec![mistake]).and_then(|source| {
+                let top = document::parse(&source)?;
+                Ok(found::servers(&source, &top, Some(around.project)))
+            });
+        match parsed {
+            Err(mistakes) => seen.broken = mistakes.first().map(ToString::to_string),
+            Ok(all) => {
+                let (ours, others): (Vec<_>, Vec<_>) =
+                    all.into_iter().partition(|candidate| is(&candidate.node, own));
+                seen.servers = others.len();
+                seen.mcpx = ours.into_iter().map(|candidate| candidate.key).collect();
+            }
+        }
+        seen
+    };
+    host.files(around).into_iter().map(look).collect()
 }
