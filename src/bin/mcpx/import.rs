@@ -65,7 +65,7 @@ pub(crate) fn run(desk: &Desk<'_>, matches: &ArgMatches) -> Outcome {
         if write || agreed(&format!("Write {}?", short(desk, &target))) == Some(true) {
             write_all(desk, &plan, &target)?;
             output::line(&format!(
-                "written to {}; `mcpx reload` brings it into force",
+                "written to {}; a daemon that runs takes it in by `mcpx reload`",
                 short(desk, &target)
             ))?;
         } else {
@@ -217,6 +217,9 @@ fn server(text: &mut String, item: &Item) {
         _ => plain(&item.what),
     };
     let _ = writeln!(text, "{:<8} {}  {reason}", word(&item.becomes), plain(&item.server));
+    if matches!(item.becomes, Becomes::Same | Becomes::Skipped(_)) {
+        return;
+    }
     let told = &item.told;
     for (kind, lines) in
         [("needs a value", &told.needs), ("warning", &told.warnings), ("note", &told.notes)]

@@ -470,10 +470,10 @@ impl Reading<'_> {
 
     /// What can be judged once every key is known.
     fn finish(mut self, entries: &[Entry]) -> Result<Server, String> {
-        if self.switches.iter().any(|off| *off) != self.switches.iter().all(|off| *off) {
+        if self.switches.contains(&true) && self.switches.contains(&false) {
             self.server.told.note("`disabled` and `enabled` contradict each other; off wins");
         }
-        self.server.off = self.switches.iter().any(|off| *off);
+        self.server.off = self.switches.contains(&true);
         if let Some(word) = self.odd.take() {
             if matches!(folded(&word).as_str(), "ws" | "websocket") {
                 return Err(format!("its type is {word:?}, which mcpx does not speak"));

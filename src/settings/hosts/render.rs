@@ -87,6 +87,8 @@ fn one_line(text: &str) -> String {
 
 /// The file as it grows.
 pub(super) struct File {
+    /// What a new file begins with.
+    begin: String,
     document: DocumentMut,
     /// Servers that are off, as comments at the end.
     off: String,
@@ -95,20 +97,24 @@ pub(super) struct File {
 impl File {
     /// Goes on from what is there.
     pub(super) fn begin(present: Option<&str>, from: &str) -> Result<Self, String> {
-        let begin = format!(
-            "# Servers taken over from {} by `mcpx import`.\n# Yours to change: a later import adds what is \
-             new and leaves what is here.\n",
-            one_line(from)
-        );
-        let text = present.unwrap_or(&begin);
-        let document: DocumentMut =
-            text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
+        let begin = match present {
+            Some(_) => String::new(),
+            None => format!(
+                "# Servers taken over from {} by `mcpx import`.\n# Yours to change: a later import adds \
+                 what is new and leaves what is here.\n",
+                one_line(from)
+            ),
+        };
+        let document: DocumentMut = present
+            .unwrap_or_default()
+            .parse()
+            .map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
         for name in ["servers", "policy"] {
             if document.get(name).is_some_and(|item| !item.is_table()) {
                 return Err(format!("`{name}` is no table there"));
             }
         }
-        Ok(Self { document, off: String::new() })
+        Ok(Self { begin, document, off: String::new() })
     }
 
     fn table_of(&mut self, name: &str, implicit: bool) -> Option<&mut Table> {
@@ -166,8 +172,6 @@ impl File {
 
     /// The text.
     pub(super) fn finish(&mut self) -> String {
-        let mut text = self.document.to_string();
-        text.push_str(&self.off);
-        text
+        format!("{}{}{}", self.begin, self.document, self.off)
     }
 }

@@ -135,6 +135,8 @@ pub struct Host {
     pub entry: Entry,
     /// The same for an address; `None` where its files hold programs only.
     pub remote: Option<Remote>,
+    /// What a new file holds beside our entry.
+    pub begin: &'static str,
     /// Files with permission rules beside those with servers.
     pub rules: &'static [Spot],
     /// How the host names a tool, for people; `KEY` is the server's key.
@@ -142,6 +144,9 @@ pub struct Host {
     /// Where this was found out.
     pub source: &'static str,
 }
+
+/// A new file of a host that needs nothing in it.
+const EMPTY: &str = "{\n}\n";
 
 const SERVERS: &[&str] = &["mcpServers"];
 
@@ -164,6 +169,8 @@ pub const HOSTS: &[Host] = &[
         dialect: Dialect::Braces,
         entry: Entry::Opencode,
         remote: Some(Remote { kind: Some("remote"), url: "url", token: Token::File }),
+        // opencode writes this into a file that has none.
+        begin: "{\n  \"$schema\": \"https://opencode.ai/config.json\"\n}\n",
         rules: &[],
         names: "KEY_TOOL",
         source: "https://opencode.ai/docs/mcp-servers",
@@ -183,6 +190,7 @@ pub const HOSTS: &[Host] = &[
             url: "url",
             token: Token::Variable("${MCPX_TOKEN}"),
         }),
+        begin: EMPTY,
         rules: &[
             user(Base::Variable("CLAUDE_CONFIG_DIR", ".claude"), "settings.json"),
             project(".claude/settings.json"),
@@ -199,6 +207,7 @@ pub const HOSTS: &[Host] = &[
         dialect: Dialect::Literal,
         entry: Entry::Split(None),
         remote: None,
+        begin: EMPTY,
         rules: &[],
         names: "TOOL",
         source: "https://modelcontextprotocol.io/quickstart/user",
@@ -215,6 +224,7 @@ pub const HOSTS: &[Host] = &[
             url: "url",
             token: Token::Variable("${env:MCPX_TOKEN}"),
         }),
+        begin: EMPTY,
         rules: &[],
         names: "TOOL",
         source: "https://cursor.com/docs/mcp",
@@ -231,6 +241,7 @@ pub const HOSTS: &[Host] = &[
         dialect: Dialect::Code,
         entry: Entry::Split(Some("stdio")),
         remote: Some(Remote { kind: Some("http"), url: "url", token: Token::Input }),
+        begin: EMPTY,
         rules: &[],
         names: "mcp_KEY_TOOL",
         source: "https://code.visualstudio.com/docs/copilot/reference/mcp-configuration",
@@ -247,6 +258,7 @@ pub const HOSTS: &[Host] = &[
             url: "serverUrl",
             token: Token::Variable("${env:MCPX_TOKEN}"),
         }),
+        begin: EMPTY,
         rules: &[],
         names: "TOOL",
         source: "https://docs.windsurf.com/windsurf/cascade/mcp",
@@ -263,6 +275,7 @@ pub const HOSTS: &[Host] = &[
         dialect: Dialect::Literal,
         entry: Entry::Split(None),
         remote: Some(Remote { kind: None, url: "serverUrl", token: Token::Literal }),
+        begin: EMPTY,
         rules: &[],
         names: "TOOL",
         source: "https://antigravity.google/docs/mcp",
@@ -275,6 +288,7 @@ pub const HOSTS: &[Host] = &[
         dialect: Dialect::Bare,
         entry: Entry::Split(None),
         remote: Some(Remote { kind: None, url: "httpUrl", token: Token::Variable("$MCPX_TOKEN") }),
+        begin: EMPTY,
         rules: &[],
         names: "mcp_KEY_TOOL",
         source: "https://github.com/google-gemini/gemini-cli/blob/main/docs/tools/mcp-server.md",
@@ -293,6 +307,7 @@ pub const HOSTS: &[Host] = &[
         dialect: Dialect::Literal,
         entry: Entry::Split(None),
         remote: Some(Remote { kind: Some("streamableHttp"), url: "url", token: Token::Literal }),
+        begin: EMPTY,
         rules: &[],
         names: "TOOL",
         source: "https://docs.cline.bot/mcp/configuring-mcp-servers",
@@ -309,6 +324,7 @@ pub const HOSTS: &[Host] = &[
         dialect: Dialect::Shell,
         entry: Entry::Split(Some("local")),
         remote: Some(Remote { kind: Some("http"), url: "url", token: Token::Literal }),
+        begin: EMPTY,
         rules: &[],
         names: "KEY-TOOL",
         source: "https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers",
@@ -327,6 +343,7 @@ pub const HOSTS: &[Host] = &[
         dialect: Dialect::Doubled,
         entry: Entry::Split(None),
         remote: None,
+        begin: EMPTY,
         rules: &[],
         names: "TOOL",
         source: "https://docs.continue.dev/customize/deep-dives/mcp",
@@ -346,6 +363,7 @@ pub const HOSTS: &[Host] = &[
             url: "url",
             token: Token::Named("bearer_token_env_var"),
         }),
+        begin: EMPTY,
         rules: &[],
         names: "mcp__KEY__TOOL",
         source: "https://www.mintlify.com/openai/codex/configuration/mcp-servers",
@@ -358,6 +376,7 @@ pub const HOSTS: &[Host] = &[
         dialect: Dialect::Literal,
         entry: Entry::Split(None),
         remote: Some(Remote { kind: None, url: "url", token: Token::Literal }),
+        begin: EMPTY,
         rules: &[],
         names: "TOOL",
         source: "https://zed.dev/docs/ai/mcp",

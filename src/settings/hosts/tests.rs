@@ -377,9 +377,11 @@ fn c10_aliases_and_off() {
         assert!(loaded.settings.servers.iter().all(|def| def.key != off));
         assert!(outcome.said(off).contains("off wins"));
     }
+    assert!(!outcome.said("a").contains("off wins"), "nothing contradicts itself there");
     assert_eq!((rule(&loaded, "j", "get"), rule(&loaded, "j", "rm")), ("allow", "deny"));
     // What is off can be had by taking the marks away.
     let text = outcome.plan.text.as_deref().unwrap();
+    assert!(text.starts_with("# Servers taken over from"), "{text}");
     assert!(text.contains("\n# [servers.h]\n# command = [\"h\"]\n"), "{text}");
     // A second time nothing changes.
     let again = desk.import_file("x.json", &std::fs::read_to_string(desk.path("x.json")).unwrap());

@@ -239,6 +239,10 @@ fn undoing(
         if let Some(text) = connect::take(path, &now, place).map_err(refused)? {
             let difference = connect::difference(&now, &text, None);
             let file = file.to_owned();
+            let ours_alone = record.as_ref().is_some_and(|record| !record.existed);
+            if ours_alone && connect::holds_nothing(&text) {
+                return Ok(Some(Undoing { record, without: None, file, difference }));
+            }
             return Ok(Some(Undoing { record, without: Some(text), file, difference }));
         }
     }
