@@ -124,6 +124,9 @@ pub fn ours(
             if opencode { [members, vec![("oauth", false.into())]].concat() } else { members }
         }
     };
+    if host.all_tools {
+        members.push(("tools", CstInputValue::Array(vec![text("*")])));
+    }
     if second {
         // Without it opencode 2.x opens with `initialize` and stays in the legacy era (X-05).
         members.push(("protocol", text("auto")));
@@ -348,9 +351,12 @@ fn toml_document(path: &Path, text: &str) -> Result<(DocumentMut, bool), Mistake
         source.mistake(error.span().map_or(0, |span| span.start), error.message())
     })?;
     let mixed = windows && plain.replace('\n', "\r\n") != text;
-    if mixed || document.to_string() != plain {
-        let text =
-            "its line ends are mixed, and an edit would change them all: add the entry by hand";
+    // The last line may lack its end; an edit gives it one.
+    let ended = plain.is_empty() || plain.ends_with('\n');
+    let whole = if ended { plain } else { plain + "\n" };
+    if mixed || document.to_string() != whole {
+        let text = "an edit would change more of it than our entry (are its line ends mixed?): add the \
+                    entry by hand";
         return Err(Mistake::of_file(path, text.to_owned()));
     }
     Ok((document, windows))

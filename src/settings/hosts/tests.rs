@@ -615,3 +615,20 @@ fn our_own_entries_are_found() {
     assert_eq!((found[0].host, found[0].key.as_str(), found[0].off), ("opencode", "m", true));
     assert_eq!(found[1].leads, Leads::Url("http://localhost:7332/mcp/p".to_owned()));
 }
+
+#[test]
+fn every_host_has_its_page() {
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/hosts");
+    for host in HOSTS {
+        let page = std::fs::read_to_string(pages.join(format!("{}.md", host.name))).unwrap();
+        assert!(page.starts_with(&format!("# {}\n", host.title)), "{}", host.name);
+        assert!(page.contains(host.source), "{} does not name {}", host.name, host.source);
+        for words in
+            [format!("mcpx connect {}", host.name), format!("mcpx disconnect {}", host.name)]
+        {
+            assert!(page.contains(&words), "{words}");
+        }
+        let file = host.spots[0].path.rsplit('/').next().unwrap();
+        assert!(page.contains(file), "{}: {file}", host.name);
+    }
+}
