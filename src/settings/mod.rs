@@ -6,6 +6,7 @@
 mod alone;
 pub mod defs;
 pub mod generated;
+pub mod hosts;
 pub mod layers;
 pub mod load;
 pub mod mistake;

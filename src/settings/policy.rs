@@ -85,7 +85,7 @@ impl Glob {
     }
 
     /// How much it says: letters that are no wildcards, and few of those.
-    fn weight(&self) -> (usize, Reverse<usize>) {
+    pub(super) fn weight(&self) -> (usize, Reverse<usize>) {
         let wild = self.0.chars().filter(|c| matches!(c, '*' | '?')).count();
         (self.0.chars().count() - wild, Reverse(wild))
     }

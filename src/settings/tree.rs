@@ -124,11 +124,17 @@ impl SourceText {
         }
     }
 
-    fn mistake(&self, at: usize, text: impl Into<String>) -> Mistake {
+    /// The text itself.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn mistake(&self, at: usize, text: impl Into<String>) -> Mistake {
         Mistake { place: self.place(at), text: text.into() }
     }
 
-    fn parse_toml(&self) -> Result<Vec<Entry>, Vec<Mistake>> {
+    /// As TOML, whatever the file's name.
+    pub fn parse_toml(&self) -> Result<Vec<Entry>, Vec<Mistake>> {
         let (table, errors) = DeTable::parse_recoverable(&self.text);
         if errors.is_empty() {
             return Ok(toml_entries(table.get_ref()));
@@ -137,19 +143,9 @@ impl SourceText {
         Err(errors.iter().map(|error| self.mistake(at(error), error.message())).collect())
     }
 
-    fn parse_json(&self) -> Result<Vec<Entry>, Vec<Mistake>> {
-        let options = jsonc_parser::ParseOptions {
-            allow_comments: true,
-            allow_trailing_commas: true,
-            allow_loose_object_property_names: false,
-            allow_missing_commas: false,
-            allow_single_quoted_strings: false,
-            allow_hexadecimal_numbers: false,
-            allow_unary_plus_numbers: false,
-            allow_bare_decimal_point_numbers: false,
-            allow_non_finite_numbers: false,
-            allow_extended_string_escapes: false,
-        };
+    /// As JSON with comments, whatever the file's name.
+    pub fn parse_json(&self) -> Result<Vec<Entry>, Vec<Mistake>> {
+        let options = json_options();
         let collect = jsonc_parser::CollectOptions::default();
         let parsed = jsonc_parser::parse_to_ast(&self.text, &collect, &options)
             .map_err(|error| vec![self.mistake(error.range().start, error.kind().to_string())])?;
@@ -200,6 +196,22 @@ impl SourceText {
             ),
         };
         Node { at: value.start(), raw }
+    }
+}
+
+/// JSON as people write it into configuration files: comments, and commas behind the last member.
+pub(super) fn json_options() -> jsonc_parser::ParseOptions {
+    jsonc_parser::ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
     }
 }
 

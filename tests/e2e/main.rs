@@ -21,6 +21,7 @@ mod exec;
 mod first_run;
 mod follow;
 mod gap;
+mod hosts;
 mod http_door;
 mod http_limits;
 mod killed;

@@ -6,8 +6,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use mcpx::control::ops::{OPS, Op, OpName, Param, ParamKind};
 
 use crate::ended::Outcome;
+use crate::hosts::Desk;
+use crate::output::Printer;
 use crate::setup::Setup;
-use crate::{commands, daemon, demo, serve};
+use crate::{commands, connect, daemon, demo, import, serve};
 
 /// The whole tree.
 pub(crate) fn tree() -> Command {
@@ -111,6 +113,9 @@ fn with_local_commands(root: Command) -> Command {
             ),
     )
     .subcommand(daemon_command())
+    .subcommand(import::command())
+    .subcommand(connect::command())
+    .subcommand(connect::disconnect_command())
     .subcommand(
         Command::new("completions").about("Print the completion script of a shell").arg(
             Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)),
@@ -260,6 +265,15 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("demo-server", _)) => demo::run(),
         Some(("serve", arguments)) => serve::run(&Setup::find(file)?, arguments),
         Some(("daemon", arguments)) => daemon::run(Setup::find(file)?, arguments),
+        Some((name @ ("import" | "connect" | "disconnect"), arguments)) => {
+            let setup = Setup::find(file)?;
+            let printer = Printer::new(matches.get_flag("json"), setup.plain);
+            match name {
+                "import" => import::run(&Desk::new(&setup, printer)?, arguments),
+                "connect" => connect::run(&Desk::lenient(&setup, printer)?, arguments),
+                _ => connect::undo(&Desk::lenient(&setup, printer)?, arguments),
+            }
+        }
         Some((name, arguments)) => {
             let json = matches.get_flag("json");
             commands::run(&Setup::find(file)?, json, name, arguments)

@@ -5,6 +5,8 @@
 //! mcpx has written, is put aside under a name that says so, and an empty one takes its place.
 
 pub mod blobs;
+pub mod connection;
+pub mod hostfile;
 pub mod statefile;
 
 use std::fmt;

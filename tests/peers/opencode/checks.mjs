@@ -105,6 +105,30 @@ class Opencode {
     if (code !== 0 || !/✓ m\s+connected/.test(text)) throw new Error(`exit ${code}: ${text}`);
   }
 
+  /** What `mcpx connect` writes is taken as it is; `mcpx disconnect` leaves what was there. */
+  async takesWhatConnectWrites() {
+    const { OPENCODE_CONFIG, ...env } = this.env;
+    const file = path.join(env.XDG_CONFIG_HOME, 'opencode/opencode.jsonc');
+    const before = '{\n  // mine\n  "$schema": "https://opencode.ai/config.json", // kept\n}\n';
+    fs.mkdirSync(path.dirname(file), { recursive: true });
+    fs.writeFileSync(file, before);
+    const mcpx = async (...args) => {
+      const { cell } = this;
+      const words = [cell.mcpx, '--config', cell.config, ...args];
+      const { code, out, log } = await run(words, { env, cwd: this.project, limit: LIMIT_MS });
+      if (code !== 0) throw new Error(`mcpx ${args.join(' ')}: exit ${code}: ${out}${log}`);
+    };
+    await mcpx('connect', 'opencode', '--yes');
+    const words = [this.binary, 'mcp', 'list'];
+    const { code, out, log } = await run(words, { env, cwd: this.project, limit: LIMIT_MS });
+    const text = (out + log).replaceAll(/\u001b\[[0-9;]*m/g, '');
+    if (code !== 0 || !/✓ m\s+connected/.test(text)) throw new Error(`exit ${code}: ${text}`);
+    await mcpx('disconnect', 'opencode');
+    const after = fs.readFileSync(file, 'utf8');
+    if (after !== before) throw new Error(`left behind: ${after}`);
+    fs.rmSync(file);
+  }
+
   async runsTool() {
     const { tool, args } = callFor(this.mode, 'from opencode run');
     const { code, text } = await this.cli('run', orderFor(tool, args));
@@ -185,6 +209,10 @@ async function killHard(child) {
 /** The whole story. A session goes on in one opencode process while the daemon dies twice. */
 async function story(host, cell, mode) {
   await host.check('mcp list says connected', () => host.listsConnected());
+  if (mode === 'core') {
+    const name = 'mcp list says connected to what mcpx connect wrote';
+    await host.check(name, () => host.takesWhatConnectWrites());
+  }
   await host.check('run calls the tool and prints its result', () => host.runsTool());
   let daemon;
   if (mode !== 'direct') {
