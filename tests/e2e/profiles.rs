@@ -38,7 +38,7 @@ fn ways(namespace: &str) -> Vec<(&'static str, Value)> {
     vec![
         ("mcpx_namespaces", json!({ "namespace": namespace })),
         ("mcpx_search", json!({ "query": "echo", "namespace": namespace })),
-        ("mcpx_types", json!({ "namespaces": [namespace] })),
+        ("mcpx_types", json!({ "namespace": namespace })),
         ("mcpx_call", json!({ "namespace": namespace, "tool": "echo", "arguments": {} })),
         (
             "mcpx_exec",

@@ -179,15 +179,44 @@ class Opencode {
   /** One turn of the session: the model asks for the tool and prints what it answered. */
   async turn(message) {
     const { tool, args } = callFor(this.mode, message);
+    const said = await this.order(tool, args);
+    if (said !== `ANSWER<Echo: ${message}>ANSWER`) throw new Error(`the session said ${said}`);
+  }
+
+  /** A tool is found, its declaration read, a script makes several calls and keeps a file, which is read. */
+  async drivesScript() {
+    const found = await this.order('m_mcpx_search', { query: 'echo back a message' });
+    if (!found.includes('tools.up.echo') && !found.includes('up.echo')) throw new Error(found);
+    const types = await this.order('m_mcpx_types', { namespace: 'up', tools: ['echo', 'get-sum'] });
+    if (!/message: string/.test(types)) throw new Error(types);
+    const code = `
+      interface Line { said: string; sum: unknown }
+      const lines: Line[] = await Promise.all([1, 2, 3].map(async (n: number) => ({
+        said: await tools.up.echo({ message: \`number ${'$'}{n}\` }) as string,
+        sum: await tools.up.get_sum({ a: n, b: n }),
+      })));
+      console.log(lines.length, 'lines');
+      await artifacts.write('lines.txt', lines.map(line => line.said).join('\\n'), 'text/plain');
+      return lines.at(-1)!.said;`;
+    const ran = await this.order('m_mcpx_exec', { code });
+    const uri = /mcpx:\/\/artifacts\/[^\s">)]+/.exec(ran)?.[0];
+    if (!ran.includes('Echo: number 3') || !ran.includes('3 lines') || !uri) throw new Error(ran);
+    const read = await this.order('m_mcpx_read', { uri });
+    if (!read.includes('Echo: number 1\nEcho: number 2')) throw new Error(read);
+    const wrong = await this.order('m_mcpx_exec', { code: 'await tools.up.ecko({})' });
+    if (!/echo/.test(wrong) || !/line 1/.test(wrong)) throw new Error(wrong);
+  }
+
+  /** The session's model makes this call; what it says then. */
+  async order(tool, args) {
     const reply = await this.post(`/session/${this.session}/message`, {
       model: { providerID: 'stub', modelID: 'stub' },
       parts: [{ type: 'text', text: orderFor(tool, args) }],
     });
-    const said = reply.parts
+    return reply.parts
       .filter(part => part.type === 'text')
       .map(part => part.text)
       .join('');
-    if (said !== `ANSWER<Echo: ${message}>ANSWER`) throw new Error(`the session said ${said}`);
   }
 
   async stop() {
@@ -226,6 +255,9 @@ async function story(host, cell, mode) {
   }
   await host.check('serve keeps a session', () => host.serve());
   await host.check('a call in the session', () => host.turn('first'));
+  if (mode === 'core') {
+    await host.check('search, types, a script and its file in the session', () => host.drivesScript());
+  }
   if (mode === 'direct') return host.check('another call in it', () => host.turn('second'));
   await host.check('a call after the daemon was killed and started again', async () => {
     await killHard(daemon);
