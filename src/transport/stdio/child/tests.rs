@@ -334,6 +334,8 @@ async fn nothing_is_left_of_many_lives_however_they_end() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = Ledger::open(folder.path()).unwrap();
     reaper::adopt_orphans().unwrap();
+    // As in the daemon: one that is killed in the last step of a ladder may die after it.
+    let reaping = spawn_named("reaper", reaper::run());
     let ladder = StopLadder { drain: Duration::from_millis(30), term: Duration::from_millis(500) };
     let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let mut before = 0;
@@ -372,4 +374,5 @@ async fn nothing_is_left_of_many_lives_however_they_end() {
         ledger.close();
         tokio::task::yield_now().await;
     }
+    reaping.abort();
 }
