@@ -4,6 +4,8 @@
 //! at a time: read all layers, keep the run-time values, tell the upstreams, publish. A configuration
 //! with mistakes leaves the present one in force and says why.
 
+mod watching;
+
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use tokio::sync::watch;
 use super::events::{Event, EventsHandle};
 use super::support::ask::AskError;
 use super::support::slot::Slot;
-use super::support::task;
+use super::support::task::{self, TaskGuard};
 use super::upstreams::UpstreamsHandle;
 use crate::settings::layers::Sources;
 use crate::settings::parse::Change;
@@ -212,6 +214,7 @@ pub(crate) struct SettingsState {
     shared: Arc<Shared>,
     waiting: VecDeque<(Vec<Change>, Reply)>,
     busy: bool,
+    _watching: TaskGuard,
 }
 
 impl Actor for SettingsKeeper {
@@ -225,7 +228,8 @@ impl Actor for SettingsKeeper {
         shared: Arc<Shared>,
     ) -> Result<SettingsState, ActorProcessingErr> {
         shared.actor.set(me.clone());
-        Ok(SettingsState { me, shared, waiting: VecDeque::new(), busy: false })
+        let _watching = task::spawn_guarded(watching::watch(Arc::clone(&shared)));
+        Ok(SettingsState { me, shared, waiting: VecDeque::new(), busy: false, _watching })
     }
 
     async fn handle(

@@ -5,6 +5,7 @@
 //! A setting enters with the code that obeys it, never before.
 
 mod artifacts;
+mod config;
 mod exec;
 mod http;
 mod row;
@@ -80,6 +81,7 @@ const PARTS: &[&[Def]] = &[
     scripts::ROWS,
     UPSTREAMS,
     http::ROWS,
+    config::ROWS,
     PROGRAM,
 ];
 

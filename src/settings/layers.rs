@@ -5,6 +5,7 @@
 //! canonical names, because figment's own readers of files and environment lose lines, order and
 //! the case of names, and turn text into numbers (crates.md 7).
 
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
 use figment::value::{Dict, Map};
@@ -222,6 +223,17 @@ impl Sources {
             files.extend(extra_files(folder).into_iter().map(|file| (Layer::Extra, file)));
         }
         files
+    }
+
+    /// What the files hold, and which there are: another after every change that counts.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut all = Sha256::new();
+        for (_, file) in self.files() {
+            let text = std::fs::read(&file).map_err(|error| error.kind().to_string());
+            all.update(Sha256::digest(file.as_os_str().as_encoded_bytes()));
+            all.update(Sha256::digest(text.unwrap_or_else(String::into_bytes)));
+        }
+        all.finalize().into()
     }
 
     /// The folders and files whose change may change the result, for `mcpx config path`.

@@ -26,6 +26,8 @@ pub struct Loaded {
     pub profiles: Vec<Profile>,
     /// The files that were read, weakest first.
     pub files: Vec<PathBuf>,
+    /// Of [`Sources::digest`], from before they were read.
+    pub digest: [u8; 32],
     /// What is no mistake but worth a word: run-time values that no longer fit and were left out, and
     /// what works otherwise than one might think.
     pub warnings: Vec<Mistake>,
@@ -52,6 +54,7 @@ impl Loaded {
 impl Settings {
     /// Reads every layer. `program` is this program's own file, for the built-in upstream.
     pub fn load(sources: &Sources, program: &Path) -> Result<Loaded, Vec<Mistake>> {
+        let digest = sources.digest();
         let mut mistakes = Vec::new();
         let mut warnings = Vec::new();
         let mut layers = vec![parse::defaults()?];
@@ -85,7 +88,7 @@ impl Settings {
         warnings.extend(sessions_that_are_calls(&settings, &server_places));
         let profiles = profiles::assemble(profiles, &settings);
         let settings = Arc::new(settings);
-        Ok(Loaded { settings, resolved, server_places, policy, profiles, files, warnings })
+        Ok(Loaded { settings, resolved, server_places, policy, profiles, files, digest, warnings })
     }
 
     /// The built-in values and the built-in upstream alone: what tests and broken configurations

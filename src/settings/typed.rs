@@ -1,6 +1,7 @@
 //! Settings as the rest of the program receives them: one narrow struct for each need.
 
 mod artifacts;
+mod config;
 mod elicit;
 mod exec;
 mod listen;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use self::artifacts::ArtifactSettings;
+pub use self::config::ConfigSettings;
 pub use self::elicit::ElicitSettings;
 pub use self::exec::ExecSettings;
 pub use self::listen::ListenSettings;
@@ -75,6 +77,8 @@ pub struct Settings {
     pub search: SearchSettings,
     /// TypeScript of schemas.
     pub types: TypesSettings,
+    /// The configuration itself.
+    pub config: ConfigSettings,
     /// Events, logs and the daemon itself.
     pub daemon: DaemonSettings,
     /// The command line.
@@ -414,6 +418,7 @@ impl Settings {
             expose: v.expose(),
             search: v.search(),
             types: v.types(),
+            config: ConfigSettings::of(v),
             daemon: v.daemon(),
             cli: CliSettings {
                 spinner_delay: v.time("cli.spinner_delay"),

@@ -14,5 +14,6 @@ pub mod socket;
 pub mod stdio;
 pub mod store;
 pub mod task;
+pub mod watch;
 
 pub use link::{Link, LinkCloser, LinkEvent, LinkReader, LinkSender, LinkWriter};

@@ -39,6 +39,7 @@ mod settings;
 mod shim;
 mod streams;
 mod tasks;
+mod watch;
 
 use std::time::Duration;
 

@@ -22,6 +22,7 @@ plumbing.restart_backoff_max = "200ms"
 host.drain = "500ms"
 shim.end_grace = "300ms"
 host.list_changed_delay = "50ms"
+config.watch = false
 expose.list_wait = "5s"
 "#;
 

@@ -1,0 +1,18 @@
+//! Rows of the table: the configuration itself.
+
+use super::{Def, MINUTE, MS, live, time};
+use crate::settings::value::Kind;
+
+pub(super) const ROWS: &[Def] = &[
+    live(
+        "config.watch",
+        Kind::Switch,
+        "Whether the configuration is read again when one of its files has changed.",
+    ),
+    live(
+        "config.watch_delay",
+        time(MS, MINUTE),
+        "How long its files have to be left alone before they are read: an editor may take several \
+         steps to save one.",
+    ),
+];
