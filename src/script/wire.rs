@@ -34,6 +34,8 @@ pub struct Run {
 /// What one run may use inside its process. Wall time is watched from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
+    /// The script, in bytes.
+    pub source: usize,
     /// Memory of the engine, in bytes.
     pub memory: usize,
     /// Depth of the engine's stack, in bytes; of more than 14 MiB, these.
@@ -177,6 +179,8 @@ impl std::fmt::Display for Failure {
 
 /// Names of the settings whose limits end a run: [`Failure::limit`].
 pub mod limit {
+    /// [`Limits::source`](super::Limits::source).
+    pub const SOURCE: &str = "exec.max_source";
     /// [`Limits::memory`](super::Limits::memory).
     pub const MEMORY: &str = "exec.memory";
     /// [`Limits::stack`](super::Limits::stack).

@@ -74,7 +74,7 @@ impl Sandbox {
 
 fn limits() -> Value {
     json!({
-        "memory": 32 << 20, "stack": 512 << 10, "cpu_ms": 20_000, "output": 1 << 20,
+        "source": 64 << 10, "memory": 32 << 20, "stack": 512 << 10, "cpu_ms": 20_000, "output": 1 << 20,
         "log": 4096, "calls": 100, "concurrent": 4,
     })
 }
@@ -284,6 +284,7 @@ fn each_limit_names_its_setting() {
         ("exec.memory", run("const a = []; for (;;) a.push(new Array(1000).fill(1.5))")),
         ("exec.stack", run("function f(): any { return [f()] }\nf()")),
         ("exec.output_limit", run_within("'x'.repeat(1000)", "output", 1000)),
+        ("exec.max_source", run_within("return 'some text'", "source", 10)),
         ("exec.max_calls", run_within("for (;;) await tools.a.b()", "calls", 3)),
     ];
     for (limit, ended) in cases {

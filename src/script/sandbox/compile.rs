@@ -37,9 +37,6 @@ const STACK_PER_BYTE: usize = if cfg!(debug_assertions) { 8 * 1024 } else { 4 * 
 /// The stack that any script needs, in bytes.
 const STACK: usize = 1024 * 1024;
 
-/// A script of more bytes is refused: data belongs into `input`.
-const LONGEST: usize = 256 * 1024;
-
 /// A script that the engine can run.
 #[derive(Debug)]
 pub(super) struct Compiled {
@@ -51,15 +48,6 @@ pub(super) struct Compiled {
 
 /// Takes the types out of `source`.
 pub(super) fn compile(source: &str) -> Result<Compiled, Failure> {
-    if source.len() > LONGEST {
-        return Err(mistake(
-            format!(
-                "the script has {} bytes; {LONGEST} are possible: give data as `input`, or read it with a tool",
-                source.len()
-            ),
-            None,
-        ));
-    }
     let stack = STACK + source.len() * STACK_PER_BYTE;
     let compiler = thread::Builder::new().name("compiler".to_owned()).stack_size(stack);
     thread::scope(|scope| {
@@ -260,11 +248,5 @@ mod tests {
         assert_eq!(line_column("'𝒳'x", "'𝒳'".len()), (1, 5));
         assert_eq!(line_column("", 0), (1, 1));
         assert_eq!(line_column("a", 9), (1, 2));
-    }
-
-    #[test]
-    fn long_scripts_are_refused() {
-        let failure = compile(&" ".repeat(LONGEST + 1)).unwrap_err();
-        assert!(failure.message.contains("input"));
     }
 }

@@ -83,6 +83,16 @@ fn struck(name: &str, message: String) -> Failure {
     }
 }
 
+/// Too long a script.
+pub(super) fn source(bytes: usize, longest: usize) -> Failure {
+    struck(
+        limit::SOURCE,
+        format!(
+            "the script has {bytes} bytes, more than {longest} (exec.max_source): give data as `input`, or read it with a tool"
+        ),
+    )
+}
+
 /// Too much processor time.
 pub(super) fn cpu(allowed: Duration) -> Failure {
     struck(

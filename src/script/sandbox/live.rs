@@ -39,7 +39,13 @@ enum Stop {
 
 /// Runs a script to its end, and says it.
 pub(super) fn run(engine: &Engine, run: &Run, mut lines: Lines, out: &Out, cpu: Cpu) {
-    let ended = compile::compile(&run.source).map_err(Stop::Failed).and_then(|compiled| {
+    let longest = run.limits.source;
+    let compiled = if run.source.len() > longest {
+        Err(failure::source(run.source.len(), longest))
+    } else {
+        compile::compile(&run.source)
+    };
+    let ended = compiled.map_err(Stop::Failed).and_then(|compiled| {
         engine.limit(&run.limits, cpu);
         engine.bridge.set_positions(compiled.positions);
         let live = Live { engine, limits: run.limits, cpu };

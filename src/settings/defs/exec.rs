@@ -14,6 +14,7 @@ pub(super) const ROWS: &[Def] = &[
         time(MS, HOUR),
         "Processor time that a script may use; waiting for calls costs none.",
     ),
+    live("exec.max_source", size(KIB, 4 * MIB), "Longest script; data is given to it as `input`."),
     live("exec.memory", size(MIB, 16 * GIB), "Memory that a script may use."),
     live(
         "exec.stack",

@@ -11,6 +11,8 @@ pub struct ExecSettings {
     pub timeout: Duration,
     /// `exec.cpu_time`.
     pub cpu_time: Duration,
+    /// `exec.max_source`: a script, in bytes.
+    pub max_source: usize,
     /// `exec.memory`, in bytes.
     pub memory: usize,
     /// `exec.stack`, in bytes.
@@ -44,6 +46,7 @@ impl ExecSettings {
         Self {
             timeout: values.time("exec.timeout"),
             cpu_time: values.time("exec.cpu_time"),
+            max_source: values.count("exec.max_source"),
             memory: values.count("exec.memory"),
             stack: values.count("exec.stack"),
             max_calls: values.count("exec.max_calls"),

@@ -185,6 +185,7 @@ impl Run {
 
 fn limits(exec: &ExecSettings) -> Limits {
     Limits {
+        source: exec.max_source,
         memory: exec.memory,
         stack: exec.stack,
         cpu_ms: u64::try_from(exec.cpu_time.as_millis()).unwrap_or(u64::MAX),
