@@ -47,6 +47,9 @@ pub(crate) fn tree() -> Command {
         };
     }
     with_local_commands(root)
+        .subcommand(import::command())
+        .subcommand(connect::command())
+        .subcommand(connect::disconnect_command())
 }
 
 /// Commands that are no op, or an op's with more to it.
@@ -113,9 +116,6 @@ fn with_local_commands(root: Command) -> Command {
             ),
     )
     .subcommand(daemon_command())
-    .subcommand(import::command())
-    .subcommand(connect::command())
-    .subcommand(connect::disconnect_command())
     .subcommand(
         Command::new("completions").about("Print the completion script of a shell").arg(
             Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)),

@@ -1,5 +1,6 @@
 //! `mcpx connect` and `mcpx disconnect`: our entry in a host's configuration.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -133,10 +134,10 @@ fn show(desk: &Desk<'_>, host: &Host, change: &Change) -> Outcome {
     let new = if change.new { " (a new file)" } else { "" };
     let mut text = format!("{}: {}{new}", host.title, short(desk, &change.file));
     for line in &change.difference {
-        text.push_str(&format!("\n{}", plain(line)));
+        let _ = write!(text, "\n{}", plain(line));
     }
     for note in &change.notes {
-        text.push_str(&format!("\nnote: {note}"));
+        let _ = write!(text, "\nnote: {note}");
     }
     output::line(&text)
 }

@@ -41,11 +41,13 @@ pub(super) struct Kept {
 /// Program and arguments, each a word.
 pub(super) fn words(command: Vec<String>, args: Vec<String>, told: &mut Told) -> Vec<Word> {
     let mut all = command;
-    if let [line] = all.as_slice() {
-        if line.contains(char::is_whitespace) && args.is_empty() && !Path::new(line).exists() {
-            told.note("`command` was one text; cut at its spaces, as a shell would");
-            all = split(line);
-        }
+    if let [line] = all.as_slice()
+        && line.contains(char::is_whitespace)
+        && args.is_empty()
+        && !Path::new(line).exists()
+    {
+        told.note("`command` was one text; cut at its spaces, as a shell would");
+        all = split(line);
     }
     all.extend(args);
     unwrap_cmd(&mut all, told);
@@ -191,10 +193,11 @@ fn secret_in(word: usize, text: &str, option: Option<&str>) -> Option<Kept> {
         }
     }
     // `--api-key=…`, `-e NAME=…`
-    if let Some((name, value)) = text.split_once('=') {
-        if secret::is(name, value) && !name.contains(['/', '?', ' ']) {
-            return kept(&format!("{name}="), name, value);
-        }
+    if let Some((name, value)) = text.split_once('=')
+        && secret::is(name, value)
+        && !name.contains(['/', '?', ' '])
+    {
+        return kept(&format!("{name}="), name, value);
     }
     let by_option = option.is_some_and(|option| secret::telling(option) && !text.starts_with('-'));
     if by_option && secret::is(option?, text) || secret::is("", text) {

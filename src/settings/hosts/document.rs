@@ -99,13 +99,14 @@ impl Growing {
         match self.open.last_mut() {
             None => self.done = self.done.take().or(Some(node)),
             Some(Open::List(_, items)) => items.push(node),
-            Some(Open::Table(_, entries, key)) => match key.take() {
-                Some((key, at)) => entries.push(Entry { key, at, node }),
-                None => {
+            Some(Open::Table(_, entries, key)) => {
+                if let Some((key, at)) = key.take() {
+                    entries.push(Entry { key, at, node });
+                } else {
                     let text = if let Raw::Text(text) = node.raw { text } else { String::new() };
                     *key = Some((text, node.at));
                 }
-            },
+            }
         }
     }
 
@@ -134,7 +135,7 @@ impl SpannedEventReceiver<'_> for Growing {
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
                 Some(Open::List(at, items)) => self.put(Node { at, raw: Raw::List(items) }),
                 Some(Open::Table(at, entries, _)) => {
-                    self.put(Node { at, raw: Raw::Table(entries) })
+                    self.put(Node { at, raw: Raw::Table(entries) });
                 }
                 None => {}
             },

@@ -1,7 +1,11 @@
 //! One server's entry of a host's file, in mcpx's words: the union of all hosts' spellings, whatever
 //! the case of a key, and what was assumed on the way (C4, C7, C8, C10, C11).
 
+mod keys;
+
 use std::path::Path;
+
+use keys::{Key, Kind, key_of, kind_of};
 
 use super::command;
 use super::found::folded;
@@ -50,107 +54,6 @@ pub(super) struct Context<'a> {
     pub project: Option<&'a Path>,
 }
 
-/// Keys that mean something here; anything else is kept as a note.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
-    Command,
-    Args,
-    Env,
-    Forwarded,
-    EnvFile,
-    Cwd,
-    Url,
-    HttpUrl,
-    Kind,
-    Transport,
-    Headers,
-    EnvHeaders,
-    BearerVariable,
-    Nested,
-    Disabled,
-    Enabled,
-    Allow,
-    Deny,
-    Approved,
-    Timeout,
-    OAuth,
-    Idle,
-}
-
-/// The spellings, folded: small letters, without `_` and `-`.
-const ALIASES: &[(&str, Key)] = &[
-    ("command", Key::Command),
-    ("cmd", Key::Command),
-    ("args", Key::Args),
-    ("arguments", Key::Args),
-    ("env", Key::Env),
-    ("environment", Key::Env),
-    ("envvars", Key::Forwarded),
-    ("envfile", Key::EnvFile),
-    ("cwd", Key::Cwd),
-    ("workingdirectory", Key::Cwd),
-    ("workingdir", Key::Cwd),
-    ("url", Key::Url),
-    ("serverurl", Key::Url),
-    ("httpurl", Key::HttpUrl),
-    ("type", Key::Kind),
-    ("transporttype", Key::Kind),
-    ("transport", Key::Transport),
-    ("headers", Key::Headers),
-    ("httpheaders", Key::Headers),
-    ("requestoptions", Key::Nested),
-    ("requestinit", Key::Nested),
-    ("envhttpheaders", Key::EnvHeaders),
-    ("bearertokenenvvar", Key::BearerVariable),
-    ("disabled", Key::Disabled),
-    ("enabled", Key::Enabled),
-    ("enabledtools", Key::Allow),
-    ("includetools", Key::Allow),
-    ("tools", Key::Allow),
-    ("disabledtools", Key::Deny),
-    ("excludetools", Key::Deny),
-    ("alwaysallow", Key::Approved),
-    ("autoapprove", Key::Approved),
-    ("autoapproved", Key::Approved),
-    ("trust", Key::Approved),
-    ("defaulttoolsapprovalmode", Key::Approved),
-    ("timeout", Key::Timeout),
-    ("timeoutms", Key::Timeout),
-    ("timeoutsec", Key::Timeout),
-    ("startuptimeoutsec", Key::Timeout),
-    ("startuptimeoutms", Key::Timeout),
-    ("tooltimeoutsec", Key::Timeout),
-    ("connectiontimeout", Key::Timeout),
-    ("requesttimeout", Key::Timeout),
-    ("oauth", Key::OAuth),
-    ("auth", Key::OAuth),
-    ("authprovidertype", Key::OAuth),
-    ("name", Key::Idle),
-    ("id", Key::Idle),
-    ("$schema", Key::Idle),
-    ("source", Key::Idle),
-    ("description", Key::Idle),
-];
-
-/// What `type` may say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Program,
-    Http,
-    Sse,
-    Address,
-}
-
-fn kind_of(word: &str) -> Option<Kind> {
-    Some(match folded(word).replace('+', "").as_str() {
-        "stdio" | "local" | "command" => Kind::Program,
-        "http" | "streamablehttp" | "streamable" => Kind::Http,
-        "sse" | "httpsse" => Kind::Sse,
-        "remote" => Kind::Address,
-        _ => return None,
-    })
-}
-
 /// Reads an entry, or says why it is left out.
 pub(super) fn read(key: &str, node: &Node, context: &Context<'_>) -> Result<Server, String> {
     let Raw::Table(entries) = &node.raw else {
@@ -188,9 +91,7 @@ struct Reading<'a> {
 impl Reading<'_> {
     fn table(&mut self, entries: &[Entry]) {
         for entry in entries {
-            let name = folded(&entry.key);
-            let known = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, key)| *key);
-            match known {
+            match key_of(&entry.key) {
                 Some(key) => self.value(key, entry),
                 None => self.unused(entry, "mcpx has no such key"),
             }
@@ -203,20 +104,16 @@ impl Reading<'_> {
             Key::Command => self.command(node),
             Key::Args => self.args = self.texts(entry),
             Key::Env => {
-                let pairs = self.pairs(entry);
-                pairs.into_iter().for_each(|(name, value)| self.variable(name, &value));
+                for (name, value) in self.pairs(entry) {
+                    self.variable(name, &value);
+                }
             }
             Key::Forwarded => {
                 for name in self.texts(entry) {
                     self.server.env.push((name.clone(), format!("${{env:{name}}}")));
                 }
             }
-            Key::EnvFile => self.server.told.warn(format!(
-                "`{}` names a file of variables ({}), which mcpx does not read: write what the server \
-                 needs of it into `env`",
-                entry.key,
-                shown(node)
-            )),
+            Key::EnvFile | Key::Approved | Key::OAuth => self.beside(key, entry),
             Key::Cwd => {
                 let text = self.text(entry);
                 self.server.cwd = text.map(|text| self.read("cwd", &text));
@@ -237,8 +134,9 @@ impl Reading<'_> {
                 _ => self.unused(entry, "it is no table"),
             },
             Key::Headers => {
-                let pairs = self.pairs(entry);
-                pairs.into_iter().for_each(|(name, value)| self.header(name, &value));
+                for (name, value) in self.pairs(entry) {
+                    self.header(name, &value);
+                }
             }
             Key::EnvHeaders => {
                 for (name, variable) in self.pairs(entry) {
@@ -254,17 +152,28 @@ impl Reading<'_> {
             Key::Enabled => self.switches.push(matches!(node.raw, Raw::Switch(false))),
             Key::Allow => self.allow(entry),
             Key::Deny => self.server.deny = self.globs(entry),
-            Key::Approved => self.server.told.note(format!(
-                "`{}` says what its host runs without asking; that is no permission here and was left out",
-                entry.key
-            )),
             Key::Timeout => self.timeout(entry),
-            Key::OAuth => self.server.told.warn(format!(
-                "`{}` is about a login that mcpx does not do: where the server needs one, give it a token \
-                 (`auth`)",
-                entry.key
-            )),
             Key::Idle => {}
+        }
+    }
+
+    /// What is known, and not for mcpx.
+    fn beside(&mut self, key: Key, entry: &Entry) {
+        let name = &entry.key;
+        match key {
+            Key::EnvFile => self.server.told.warn(format!(
+                "`{name}` names a file of variables ({}), which mcpx does not read: write what the server \
+                 needs of it into `env`",
+                shown(&entry.node)
+            )),
+            Key::Approved => self.server.told.note(format!(
+                "`{name}` says what its host runs without asking; that is no permission here and was left \
+                 out"
+            )),
+            _ => self.server.told.warn(format!(
+                "`{name}` is about a login that mcpx does not do: where the server needs one, give it a token \
+                 (`auth`)"
+            )),
         }
     }
 

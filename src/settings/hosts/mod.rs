@@ -7,6 +7,7 @@
 mod command;
 pub mod connect;
 pub mod document;
+mod edit;
 mod entry;
 mod found;
 mod own;

@@ -85,7 +85,7 @@ fn serves(words: &[String], own: &Own<'_>) -> bool {
         let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         name == "mcpx" || name == "mcpx.exe" || path == own.program
     };
-    let at = words.iter().position(|word| is_program(&word));
+    let at = words.iter().position(is_program);
     at.is_some_and(|at| {
         words.iter().skip(at + 1).any(|word| word.trim_matches(['"', '\'']) == "serve")
     })

@@ -1,6 +1,8 @@
 //! The file that an import writes. What is there already stays to the letter: a person may have changed
 //! it since.
 
+use std::fmt::Write as _;
+
 use toml_edit::{Array, DocumentMut, InlineTable, Item as TomlItem, Table, Value, value};
 
 use super::entry::Server;
@@ -75,7 +77,7 @@ fn comments(item: &Item) -> String {
         [("needs a value", &told.needs), ("warning", &told.warnings), ("note", &told.notes)]
     {
         for line in lines {
-            text.push_str(&format!("# {kind}: {}\n", one_line(line)));
+            let _ = writeln!(text, "# {kind}: {}", one_line(line));
         }
     }
     text
@@ -148,10 +150,11 @@ impl File {
             return false;
         }
         let comments = comments(item);
-        self.off.push_str(&format!(
-            "\n{comments}# It is off in its host. Take the `# ` off these lines to have it:\n{}\n",
+        let _ = writeln!(
+            self.off,
+            "\n{comments}# It is off in its host. Take the `# ` off these lines to have it:\n{}",
             lines.join("\n")
-        ));
+        );
         true
     }
 

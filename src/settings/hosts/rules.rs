@@ -18,6 +18,7 @@ pub struct Line {
     pub rule: Rule,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
 fn word<S: serde::Serializer>(rule: &Rule, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(rule.as_str())
 }

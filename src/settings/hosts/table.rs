@@ -436,11 +436,10 @@ impl Around<'_> {
     pub fn path(&self, spot: &Spot) -> Option<PathBuf> {
         let base = match spot.base {
             Base::Home => self.home()?,
-            Base::Config => self.config()?,
             Base::Application if cfg!(target_os = "macos") => {
                 self.home()?.join("Library/Application Support")
             }
-            Base::Application => self.config()?,
+            Base::Config | Base::Application => self.config()?,
             Base::Project => self.project.to_owned(),
             Base::Variable(name, folder) => match self.variable(name) {
                 Some(folder) => folder,

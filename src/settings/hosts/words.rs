@@ -3,6 +3,7 @@
 //! What is no reference of that host stays the text that it is, with its `$` doubled where mcpx would
 //! read one; if it looks like a reference of another program, a warning says so, with what to write.
 
+use std::fmt::{self, Write as _};
 use std::path::Path;
 
 use super::table::Dialect;
@@ -96,11 +97,11 @@ struct Reading<'a, 'b> {
 impl Reading<'_, '_> {
     /// Reads what begins here with `$` or `{`; gives the rest.
     fn at<'t>(&mut self, text: &'t str) -> &'t str {
-        if let Some(inner) = text.strip_prefix("${{") {
-            if let Some((name, rest)) = inner.split_once("}}") {
-                self.doubled(name.trim());
-                return rest;
-            }
+        if let Some(inner) = text.strip_prefix("${{")
+            && let Some((name, rest)) = inner.split_once("}}")
+        {
+            self.doubled(name.trim());
+            return rest;
         }
         if let Some(inner) = text.strip_prefix("${") {
             // In braces, a dollar sign in front of a reference is a dollar sign.
@@ -123,7 +124,7 @@ impl Reading<'_, '_> {
                 self.variable(name, None);
             } else if is_name && self.what == SCRIPT {
                 // The shell's own, which mcpx leaves alone.
-                self.out.push_str(&format!("${name}"));
+                self.push(format_args!("${name}"));
             } else if is_name {
                 self.literal(&format!("${name}"));
                 self.unexpanded(&format!("${name}"), name);
@@ -151,6 +152,10 @@ impl Reading<'_, '_> {
         text.strip_prefix('{').unwrap_or_default()
     }
 
+    fn push(&mut self, text: fmt::Arguments<'_>) {
+        let _ = self.out.write_fmt(text);
+    }
+
     /// A text that is itself.
     fn literal(&mut self, text: &str) {
         self.out.push_str(&references::escape(text));
@@ -175,8 +180,8 @@ impl Reading<'_, '_> {
             ));
         }
         match otherwise {
-            Some(text) => self.out.push_str(&format!("${{env:{name}:-{text}}}")),
-            None => self.out.push_str(&format!("${{env:{name}}}")),
+            Some(text) => self.push(format_args!("${{env:{name}:-{text}}}")),
+            None => self.push(format_args!("${{env:{name}}}")),
         }
     }
 
@@ -197,7 +202,7 @@ impl Reading<'_, '_> {
             self.what,
             path.display()
         ));
-        self.out.push_str(&format!("${{file:{}}}", path.display()));
+        self.push(format_args!("${{file:{}}}", path.display()));
     }
 
     /// A value that its host asks a person for.
@@ -208,17 +213,16 @@ impl Reading<'_, '_> {
             self.what,
             file.display()
         ));
-        self.out.push_str(&format!("${{file:{}}}", file.display()));
+        self.push(format_args!("${{file:{}}}", file.display()));
     }
 
     /// `${{ secrets.NAME }}` of Continue.
     fn doubled(&mut self, name: &str) {
-        match name.strip_prefix("secrets.").or_else(|| name.strip_prefix("inputs.")) {
-            Some(name) => self.asked_for(name),
-            None => {
-                self.literal(&format!("${{{{ {name} }}}}"));
-                self.told.warn(format!("{}: ${{{{ {name} }}}} is not understood", self.what));
-            }
+        if let Some(name) = name.strip_prefix("secrets.").or_else(|| name.strip_prefix("inputs.")) {
+            self.asked_for(name);
+        } else {
+            self.literal(&format!("${{{{ {name} }}}}"));
+            self.told.warn(format!("{}: ${{{{ {name} }}}} is not understood", self.what));
         }
     }
 

@@ -69,24 +69,7 @@ pub fn prepare(
     let now_text = now.clone().unwrap_or_default();
     let refused = |mistake: crate::settings::Mistake| format!("{mistake}; nothing was changed");
     let (source, top) = connect::readable(&path, &now_text).map_err(refused)?;
-    match connect::standing(&source, &top, wish.key, own) {
-        Standing::Free | Standing::Ours => {}
-        Standing::Taken => {
-            return Err(format!(
-                "{} has another server under `{}`; choose a key of its own with --key NAME",
-                path.display(),
-                wish.key
-            ));
-        }
-        Standing::Elsewhere(key) => {
-            return Err(format!(
-                "{} has mcpx under `{key}` already; --key {key} changes that entry, `mcpx disconnect {}` \
-                 takes it out",
-                path.display(),
-                wish.host.name
-            ));
-        }
-    }
+    free(wish, &path, connect::standing(&source, &top, wish.key, own))?;
     let kept = journal.record(&file);
     let base = base(journal, kept.as_ref(), &path, present.as_deref(), &now_text)?;
     let before = base.text.clone().unwrap_or_default();
@@ -124,6 +107,23 @@ pub fn prepare(
         file: path,
         notes,
     })
+}
+
+/// Whether the key may be ours.
+fn free(wish: &Wish<'_>, path: &Path, standing: Standing) -> Result<(), String> {
+    let path = path.display();
+    match standing {
+        Standing::Free | Standing::Ours => Ok(()),
+        Standing::Taken => Err(format!(
+            "{path} has another server under `{}`; choose a key of its own with --key NAME",
+            wish.key
+        )),
+        Standing::Elsewhere(key) => Err(format!(
+            "{path} has mcpx under `{key}` already; --key {key} changes that entry, `mcpx disconnect {}` takes \
+             it out",
+            wish.host.name
+        )),
+    }
 }
 
 /// What a file is when we are out of it.

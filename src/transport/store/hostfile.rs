@@ -3,6 +3,7 @@
 //! Before a file is changed, a record of the change and the bytes that were there are on disk, in a
 //! folder of the state folder. So what was interrupted can be undone as well.
 
+use std::fmt::Write as _;
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -74,7 +75,11 @@ fn folders_for(path: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::new();
+    for byte in Sha256::digest(bytes) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 /// The folder of the records.
@@ -148,19 +153,16 @@ impl Journal {
     /// Undoes a change where the file is as we left it.
     pub fn restore(&self, record: &Record) -> io::Result<Undone> {
         let before = self.before(&record.file)?.filter(|_| record.existed);
-        let undone = match before {
-            Some(bytes) => {
-                write(&record.file, &bytes, 0o600)?;
-                Undone::Restored
+        let undone = if let Some(bytes) = before {
+            write(&record.file, &bytes, 0o600)?;
+            Undone::Restored
+        } else {
+            std::fs::remove_file(&record.file)?;
+            for folder in record.folders.iter().rev() {
+                // What others have put there stays.
+                let _ = std::fs::remove_dir(folder);
             }
-            None => {
-                std::fs::remove_file(&record.file)?;
-                for folder in record.folders.iter().rev() {
-                    // What others have put there stays.
-                    let _ = std::fs::remove_dir(folder);
-                }
-                Undone::Removed
-            }
+            Undone::Removed
         };
         self.forget(&record.file)?;
         Ok(undone)
