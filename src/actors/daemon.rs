@@ -23,6 +23,8 @@ use super::events::{Event, EventsHandle};
 use super::exec::ExecHandle;
 use super::hosts::HostsHandle;
 use super::hosts::door::{self, DoorArgs, DoorHandle};
+use super::inside::Inside;
+use super::inside::meter::Meters;
 use super::instance::Shop;
 use super::instance::connect::Children;
 use super::instance::keeper::Alive;
@@ -179,6 +181,7 @@ pub(super) fn build(
         broker: Arc::default(),
         alive: Alive::default(),
         net,
+        meters: Meters::default(),
     };
     let upstreams = UpstreamsHandle::new(Arc::clone(settings), shop);
     let tasks = TasksHandle::new(Arc::clone(store), events.clone(), upstreams.clone());
@@ -226,6 +229,7 @@ pub(super) fn build(
         scripts,
         hosts,
         door,
+        inside: Inside::default(),
         identity,
         root,
     };

@@ -7,6 +7,7 @@
 
 mod answers;
 mod lists;
+mod source;
 mod subscribe;
 mod supervisor;
 
@@ -19,10 +20,12 @@ use ractor::{Actor, ActorCell, RpcReplyPort, SpawnErr};
 use tokio::sync::{oneshot, watch};
 
 pub use self::answers::Answers;
+pub use self::source::{Source, Via};
 use self::lists::{list_again, list_all, list_one};
 use self::supervisor::{Upstreams, UpstreamsMsg};
 use super::broker::BrokerHandle;
 use super::catalog::Listing;
+use super::inside::meter::Meters;
 use super::instance::Shop;
 use super::pool::directory::{Directory, ScopeKey, Server};
 use super::pool::ongoing::{Called, Ongoing};
@@ -59,6 +62,8 @@ pub struct Caller {
     pub era: Era,
     /// Whom this request's upstream may ask.
     pub answers: Answers,
+    /// How it came; decides nothing.
+    pub source: Source,
 }
 
 /// One call on an upstream, in newest shape.
@@ -281,6 +286,11 @@ impl UpstreamsHandle {
     ) -> Result<Ongoing, Refused> {
         let task = UpstreamTask::resume(&self.shared, caller, server, id).await?;
         Ok(Ongoing::Task(Box::new(task)))
+    }
+
+    /// What is counted of each server.
+    pub fn meters(&self) -> &Meters {
+        &self.shared.shop.meters
     }
 
     /// Who listens to what.

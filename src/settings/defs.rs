@@ -7,6 +7,7 @@
 mod artifacts;
 mod exec;
 mod http;
+mod inside;
 mod row;
 mod scripts;
 
@@ -80,6 +81,7 @@ const PARTS: &[&[Def]] = &[
     scripts::ROWS,
     UPSTREAMS,
     http::ROWS,
+    inside::ROWS,
     PROGRAM,
 ];
 

@@ -3,6 +3,7 @@
 mod artifacts;
 mod elicit;
 mod exec;
+mod inside;
 mod listen;
 mod scripts;
 mod search;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use self::artifacts::ArtifactSettings;
 pub use self::elicit::ElicitSettings;
 pub use self::exec::ExecSettings;
+pub use self::inside::MetricsSettings;
 pub use self::listen::ListenSettings;
 pub use self::scripts::ScriptSettings;
 pub use self::search::SearchSettings;
@@ -77,6 +79,8 @@ pub struct Settings {
     pub types: TypesSettings,
     /// Events, logs and the daemon itself.
     pub daemon: DaemonSettings,
+    /// Metrics over TCP.
+    pub metrics: MetricsSettings,
     /// The command line.
     pub cli: CliSettings,
 }
@@ -415,6 +419,7 @@ impl Settings {
             search: v.search(),
             types: v.types(),
             daemon: v.daemon(),
+            metrics: MetricsSettings::of(v),
             cli: CliSettings {
                 spinner_delay: v.time("cli.spinner_delay"),
                 spinner_tick: v.time("cli.spinner_tick"),

@@ -23,6 +23,7 @@ mod follow;
 mod gap;
 mod http_door;
 mod http_limits;
+mod inside;
 mod killed;
 mod offers;
 mod orphans;

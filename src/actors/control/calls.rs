@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::catalog::{CatalogServer, Listing, ToolRecord};
 use super::super::dispatch::{self, Context, Subject, Told};
 use super::super::support::progress::ProgressSender;
-use super::super::upstreams::{Answers, CallWant, Caller, Reason};
+use super::super::upstreams::{Answers, CallWant, Caller, Reason, Source, Via};
 use super::refused;
 use crate::control::ApiError;
 use crate::control::types::{
@@ -28,6 +28,7 @@ pub(super) fn caller(project: Option<&str>) -> Caller {
         label: Arc::from("mcpx"),
         era: Era::Modern,
         answers: Answers::Nobody,
+        source: Source::new(Via::Control),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::super::dispatch::Context;
 use super::super::hosts::door::Door;
-use super::super::upstreams::{Answers, Caller, Reason};
+use super::super::upstreams::{Answers, Caller, Reason, Source, Via};
 use super::servers;
 use crate::control::ApiError;
 use crate::control::types::{DoctorAnswer, Finding, Severity};
@@ -79,6 +79,7 @@ async fn one_server(context: &Context, def: &ServerDef) -> Finding {
         label: "mcpx doctor".into(),
         era: Era::Modern,
         answers: Answers::Nobody,
+        source: Source::new(Via::Control),
     };
     match context.upstreams.list_now(&caller, &def.key, ListKind::Tools).await {
         Ok(()) => {

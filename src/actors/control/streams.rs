@@ -122,7 +122,10 @@ async fn events(context: Arc<Context>, sender: EventSender) {
         };
         let sent = match next {
             Ok(event) => sender.send(names::EVENT, &view(&event)).await,
-            Err(RecvError::Lagged(missed)) => sender.send(names::MISSED, &Missed { missed }).await,
+            Err(RecvError::Lagged(missed)) => {
+                context.events.missed(missed);
+                sender.send(names::MISSED, &Missed { missed }).await
+            }
             Err(RecvError::Closed) => return,
         };
         if !sent {

@@ -22,6 +22,7 @@ mod outcome;
 mod outside;
 mod prompts;
 mod read_tool;
+mod recorded;
 mod repeats;
 mod resources;
 mod resources_tool;
@@ -98,6 +99,8 @@ pub struct Context {
     pub hosts: super::hosts::HostsHandle,
     /// Where hosts come in over HTTP.
     pub door: super::hosts::door::DoorHandle,
+    /// What goes on inside.
+    pub inside: super::inside::Inside,
     /// Changes settings, reloads and ends the daemon.
     pub root: super::root::RootHandle,
 }

@@ -24,6 +24,11 @@ impl From<Refused> for Told {
 }
 
 impl Told {
+    /// For this reason.
+    pub(crate) fn new(reason: Reason, text: impl Into<String>) -> Self {
+        Self { reason, text: text.into() }
+    }
+
     /// A tools/call result: models read it, so it is a result with `isError` and not an error.
     pub(crate) fn as_tool_result(&self) -> RawJson {
         tool_result::refused_result(self.reason.as_str(), &self.text)

@@ -18,6 +18,7 @@ use memchr::memmem;
 
 use super::Context;
 use super::outcome::{Told, answer_outcome};
+use super::recorded::Recording;
 use crate::actors::catalog::ToolRecord;
 use crate::actors::exec::Running;
 use crate::actors::parked::Fetched;
@@ -56,6 +57,17 @@ pub(crate) async fn call(
     context: &Context,
     subject: Subject<'_>,
     tool: Option<&ToolRecord>,
+    want: CallWant,
+) -> Result<Outcome, Told> {
+    let recording = Recording::begin(context, &want);
+    let outcome = attempt(context, subject, tool, want).await;
+    recording.end(outcome)
+}
+
+async fn attempt(
+    context: &Context,
+    subject: Subject<'_>,
+    tool: Option<&ToolRecord>,
     mut want: CallWant,
 ) -> Result<Outcome, Told> {
     let call = Call { context, subject, tool };
@@ -91,7 +103,9 @@ pub(super) async fn go_on(
     ongoing: Ongoing,
 ) -> Result<Outcome, Told> {
     let call = Call { context, subject, tool: None };
-    call.run(want, Box::new(Conversation::new(Box::new(ongoing), want))).await
+    let recording = Recording::begin(context, want);
+    let outcome = call.run(want, Box::new(Conversation::new(Box::new(ongoing), want))).await;
+    recording.end(outcome)
 }
 
 /// Sees a run of a script of ours to its outcome, or to where its host has to answer. `begin` is called

@@ -127,6 +127,7 @@ impl Member {
         };
         let uptime = now.saturating_duration_since(self.started).as_millis();
         InstanceStatus {
+            actor: self.actor.get_id().pid(),
             id: id.0,
             pid: self.pid,
             transport: self.reach.as_ref().map(|reach| reach.transport),

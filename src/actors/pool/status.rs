@@ -7,6 +7,9 @@ use crate::protocol::era_record::EraRecord;
 /// One server (P-14, D-05).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PoolStatus {
+    /// Its pool's actor.
+    #[serde(skip)]
+    pub actor: u64,
     /// Its configuration key.
     pub server: String,
     /// Its namespace.
@@ -36,6 +39,9 @@ pub struct PoolStatus {
 /// One instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InstanceStatus {
+    /// Its actor.
+    #[serde(skip)]
+    pub actor: u64,
     /// Its number.
     pub id: u64,
     /// Its process.

@@ -1,6 +1,7 @@
 //! Request ids exactly as they were written.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::RawJson;
 
@@ -8,7 +9,7 @@ use super::RawJson;
 ///
 /// `1` and `"1"` are different ids, and so are `1` and `1.0`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Id(Box<str>);
+pub struct Id(Arc<str>);
 
 /// What stood where an id belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
