@@ -3,7 +3,7 @@
 //! ```text
 //! Root
 //! ├─ EraCache, Catalog, SettingsKeeper, Broker, Parked, Artifacts   permanent; a crash restarts that one
-//! ├─ Metrics                                    permanent: its listener over TCP
+//! ├─ Metrics, Audit, Spans                      permanent: a listener, the record of calls, traces
 //! ├─ Tasks ── Task per call that nobody waits for (temporary)
 //! ├─ Exec ── Worker per sandbox process, each for one script (temporary)
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)

@@ -196,6 +196,8 @@ impl Parts {
             self.catalog.flush(settings.daemon.ask).await;
             self.eras.flush(settings.daemon.ask).await;
             self.broker.flush(settings.daemon.ask).await;
+            self.inside.audit.flush(settings.daemon.ask).await;
+            self.inside.spans.flush(settings.daemon.ask).await;
         };
         if tokio::time::timeout(whole, stopping).await.is_err() {
             let text = "the stop took longer than daemon.stop_timeout; the rest is cut off";
@@ -232,12 +234,16 @@ enum Child {
     Parked,
     Listens,
     Broker,
+    Audit,
+    Spans,
     Metrics,
     Hosts,
 }
 
 impl Child {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
+        Self::Audit,
+        Self::Spans,
         Self::EraCache,
         Self::Catalog,
         Self::Upstreams,
@@ -265,6 +271,8 @@ impl Child {
             Self::Parked => "Parked",
             Self::Listens => "Listens",
             Self::Broker => "Broker",
+            Self::Audit => "Audit",
+            Self::Spans => "Spans",
             Self::Metrics => "Metrics",
             Self::Hosts => "Hosts",
         }
@@ -357,6 +365,8 @@ impl RootState {
             Child::Parked => parts.parked.start(me).await?,
             Child::Listens => parts.listens.start(me, parts.events.clone()).await?,
             Child::Broker => parts.broker.start(me).await?,
+            Child::Audit => parts.inside.audit.start(me).await?,
+            Child::Spans => parts.inside.spans.start(me).await?,
             Child::Metrics => parts.inside.metrics.start(me, parts.context()).await?,
             Child::Hosts => parts.hosts.start(me, parts.context()).await?,
         };

@@ -20,13 +20,15 @@ use ractor::{Actor, ActorCell, RpcReplyPort, SpawnErr};
 use tokio::sync::{oneshot, watch};
 
 pub use self::answers::Answers;
-pub use self::source::{Source, Via};
 use self::lists::{list_again, list_all, list_one};
+pub use self::source::{Source, Via};
 use self::supervisor::{Upstreams, UpstreamsMsg};
 use super::broker::BrokerHandle;
 use super::catalog::Listing;
 use super::inside::meter::Meters;
+use super::inside::trace::Traces;
 use super::instance::Shop;
+use super::instance::spec::Surroundings;
 use super::pool::directory::{Directory, ScopeKey, Server};
 use super::pool::ongoing::{Called, Ongoing};
 use super::pool::rounds::Rounds;
@@ -43,6 +45,7 @@ use crate::protocol::revision::Era;
 use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::protocol::session::{Answer, Limit};
 use crate::settings::{ExposeMode, ServerDef, Settings};
+use crate::transport::http::client::Net;
 
 /// A host connection, for scope keys, labels and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -291,6 +294,21 @@ impl UpstreamsHandle {
     /// What is counted of each server.
     pub fn meters(&self) -> &Meters {
         &self.shared.shop.meters
+    }
+
+    /// Where variables, commands and folders are looked up.
+    pub(crate) fn around(&self) -> &dyn Surroundings {
+        &*self.shared.shop.around
+    }
+
+    /// Roots of trust and proxies.
+    pub(crate) fn net(&self) -> &Net {
+        &self.shared.shop.net
+    }
+
+    /// Frames to and from each server.
+    pub fn traces(&self) -> &Traces {
+        &self.shared.shop.traces
     }
 
     /// Who listens to what.

@@ -1,12 +1,14 @@
 //! One op with its typed parameters, whichever way it was asked for: HTTP, MCP tool or command.
 
+mod inside;
+
 use serde_json::{Map, Value as Json, json};
 
 use super::ops::{Op, OpName, Param, ParamKind, Place};
 use super::route::{self, HttpParts};
 use super::types::{
-    AnswerRequest, ApiError, CallRequest, ExecRequest, FailureCode, PromptRequest,
-    ScriptRunRequest, SearchRequest, TypesRequest, WhoAnswers,
+    AnswerRequest, ApiError, AuditRequest, CallRequest, EventsRequest, ExecRequest, FailureCode,
+    PromptRequest, ScriptRunRequest, SearchRequest, TraceRequest, TypesRequest, WhoAnswers,
 };
 use crate::protocol::jsonrpc::{Object, RawJson};
 
@@ -140,10 +142,13 @@ pub enum OpCall {
         follow: bool,
     },
     /// See [`OpName::Events`].
-    Events {
-        /// As a stream that goes on.
-        follow: bool,
-    },
+    Events(EventsRequest),
+    /// See [`OpName::Audit`].
+    Audit(AuditRequest),
+    /// See [`OpName::Trace`].
+    Trace(TraceRequest),
+    /// See [`OpName::Tree`].
+    Tree,
     /// See [`OpName::SettingsGet`].
     SettingsGet {
         /// Only this setting or section.
@@ -212,7 +217,10 @@ impl OpCall {
             Self::Task { .. } => OpName::Task,
             Self::TaskCancel { .. } => OpName::TaskCancel,
             Self::Logs { .. } => OpName::Logs,
-            Self::Events { .. } => OpName::Events,
+            Self::Events(_) => OpName::Events,
+            Self::Audit(_) => OpName::Audit,
+            Self::Trace(_) => OpName::Trace,
+            Self::Tree => OpName::Tree,
             Self::SettingsGet { .. } => OpName::SettingsGet,
             Self::SettingsSet { .. } => OpName::SettingsSet,
             Self::Config => OpName::Config,
@@ -228,9 +236,10 @@ impl OpCall {
     /// Whether it is answered by a stream of events rather than by one answer.
     pub const fn streams(&self) -> bool {
         match self {
-            Self::Logs { follow, .. } | Self::Events { follow } | Self::Questions { follow } => {
-                *follow
-            }
+            Self::Logs { follow, .. } | Self::Questions { follow } => *follow,
+            Self::Events(EventsRequest { follow, .. })
+            | Self::Audit(AuditRequest { follow, .. })
+            | Self::Trace(TraceRequest { follow, .. }) => *follow,
             Self::Call(call) | Self::Ask(call) => call.progress || call.questions.is_some(),
             Self::Exec(exec) => exec.progress || exec.questions.is_some(),
             Self::ScriptRun(run) => run.progress || run.questions.is_some(),
@@ -360,7 +369,10 @@ impl OpCall {
                 lines: values.read("lines"),
                 follow: values.read("follow").unwrap_or(false),
             },
-            OpName::Events => Self::Events { follow: values.read("follow").unwrap_or(true) },
+            OpName::Events => Self::Events(EventsRequest::read(&values)),
+            OpName::Audit => Self::Audit(AuditRequest::read(&values)),
+            OpName::Trace => Self::Trace(TraceRequest::read(&values)),
+            OpName::Tree => Self::Tree,
             OpName::SettingsGet => Self::SettingsGet { key: values.text("key") },
             OpName::SettingsSet => {
                 Self::SettingsSet { changes: values.read("settings").unwrap_or_default() }
@@ -465,12 +477,14 @@ impl OpCall {
                 put("lines", lines.as_ref().map(RawJson::write));
                 put("follow", Some(RawJson::write(follow)));
             }
-            Self::Events { follow } | Self::Questions { follow } => {
-                put("follow", Some(RawJson::write(follow)));
-            }
+            Self::Questions { follow } => put("follow", Some(RawJson::write(follow))),
+            Self::Events(wanted) => given = wanted.given(),
+            Self::Audit(wanted) => given = wanted.given(),
+            Self::Trace(wanted) => given = wanted.given(),
             Self::SettingsGet { key } => put("key", text(key)),
             Self::SettingsSet { changes } => put("settings", Some(RawJson::write(changes))),
             Self::Reload
+            | Self::Tree
             | Self::Scripts
             | Self::Tasks
             | Self::Config

@@ -21,7 +21,9 @@ use serde::{Deserialize, Serialize};
 pub use self::artifacts::ArtifactSettings;
 pub use self::elicit::ElicitSettings;
 pub use self::exec::ExecSettings;
-pub use self::inside::MetricsSettings;
+pub use self::inside::{
+    AuditSettings, InsideSettings, MetricsSettings, OtelSettings, TraceSettings,
+};
 pub use self::listen::ListenSettings;
 pub use self::scripts::ScriptSettings;
 pub use self::search::SearchSettings;
@@ -79,8 +81,8 @@ pub struct Settings {
     pub types: TypesSettings,
     /// Events, logs and the daemon itself.
     pub daemon: DaemonSettings,
-    /// Metrics over TCP.
-    pub metrics: MetricsSettings,
+    /// Metrics, the audit and traces.
+    pub inside: InsideSettings,
     /// The command line.
     pub cli: CliSettings,
 }
@@ -419,7 +421,7 @@ impl Settings {
             search: v.search(),
             types: v.types(),
             daemon: v.daemon(),
-            metrics: MetricsSettings::of(v),
+            inside: InsideSettings::of(v),
             cli: CliSettings {
                 spinner_delay: v.time("cli.spinner_delay"),
                 spinner_tick: v.time("cli.spinner_tick"),

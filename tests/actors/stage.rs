@@ -146,6 +146,7 @@ impl Stage {
             alive: Alive::default(),
             net: Net::new(NetSpec::default()),
             meters: mcpx::actors::inside::meter::Meters::default(),
+            traces: mcpx::actors::inside::trace::Traces::default(),
         };
         let upstreams = UpstreamsHandle::new(Arc::new(settings.clone()), shop);
         upstreams.start(stem.get_cell()).await.unwrap();

@@ -179,7 +179,9 @@ pub(super) fn told_error(told: Told) -> ApiError {
         Reason::Unavailable | Reason::NotConfirmed => FailureCode::Unavailable,
         Reason::OutcomeUnknown => FailureCode::OutcomeUnknown,
     };
-    ApiError::new(code, told.text).with_reason(told.reason.as_str())
+    let mut error = ApiError::new(code, told.text).with_reason(told.reason.as_str());
+    error.error.audit = told.audit.map(|id| id.to_string());
+    error
 }
 
 /// The result with a flag beside it that is up for whatever failed, on either side (D-04).

@@ -84,7 +84,7 @@ struct Prepared {
 async fn prepare(context: &Context, caller: &Caller, wanted: &Wanted) -> Result<Prepared, RawJson> {
     let told = |text: String| tool_result::text_result(&text, true);
     // product.md 7: what is not there is unavailable.
-    let missing = |text| Told { reason: Reason::Unavailable, text }.as_tool_result();
+    let missing = |text| Told::new(Reason::Unavailable, text).as_tool_result();
     let find = || find_server(&context.catalog.snapshot(), &wanted.namespace).map_err(missing);
     let mut server = find()?;
     if server.listing == Listing::Never {

@@ -35,6 +35,7 @@ mod subscriptions;
 mod task_tool;
 mod tasks;
 mod tools;
+mod traced;
 mod types;
 
 use std::sync::Arc;
@@ -137,6 +138,13 @@ pub(crate) struct Request {
 /// Answers one request. What is not a call of a tool is boxed, here and in [`tools::call`], so that
 /// a call's task does not carry the room of everything else a host can ask.
 pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
+    if context.inside.spans.is_on() {
+        return Box::pin(traced::answer(context, request)).await;
+    }
+    perform(context, request).await
+}
+
+async fn perform(context: &Context, request: Request) -> Outcome {
     match request.method.as_str() {
         "tools/list" => Box::pin(tools::list(context, &request)).await,
         "tools/call" => tools::call(context, request).await,

@@ -55,7 +55,7 @@ async fn go_on(
     upstream: String,
 ) -> Result<Outcome, Told> {
     let ongoing = context.upstreams.resume_task(caller.clone(), &server, upstream).await?;
-    let want = CallWant {
+    let mut want = CallWant {
         server: Arc::clone(&server),
         caller,
         method: Method::known("tools/call"),
@@ -65,6 +65,6 @@ async fn go_on(
         task: None,
     };
     let subject = Subject { kind: "tool", name: tool, server: &server };
-    let outcome = rounds::go_on(context, subject, &want, ongoing).await?;
+    let outcome = rounds::go_on(context, subject, &mut want, ongoing).await?;
     Ok(outcome.map(|result| tools::with_addresses(context, &server, result)))
 }

@@ -57,9 +57,9 @@ pub(crate) async fn call(
     context: &Context,
     subject: Subject<'_>,
     tool: Option<&ToolRecord>,
-    want: CallWant,
+    mut want: CallWant,
 ) -> Result<Outcome, Told> {
-    let recording = Recording::begin(context, &want);
+    let recording = Recording::begin(context, subject, &mut want);
     let outcome = attempt(context, subject, tool, want).await;
     recording.end(outcome)
 }
@@ -99,11 +99,11 @@ async fn attempt(
 pub(super) async fn go_on(
     context: &Context,
     subject: Subject<'_>,
-    want: &CallWant,
+    want: &mut CallWant,
     ongoing: Ongoing,
 ) -> Result<Outcome, Told> {
     let call = Call { context, subject, tool: None };
-    let recording = Recording::begin(context, want);
+    let recording = Recording::begin(context, subject, want);
     let outcome = call.run(want, Box::new(Conversation::new(Box::new(ongoing), want))).await;
     recording.end(outcome)
 }
@@ -315,7 +315,7 @@ impl Call<'_> {
              setting {} admits; it was told to cancel, but may have taken effect",
             self.subject, limit.value, limit.setting
         );
-        Told { reason: Reason::Busy, text }
+        Told::new(Reason::Busy, text)
     }
 
     fn gave_way(self) -> Told {
@@ -326,7 +326,7 @@ impl Call<'_> {
              anew without `requestState`, and answer sooner, or give the server `scope = \"session\"`",
             self.subject, self.subject.server, limit.setting, limit.value
         );
-        Told { reason: Reason::Timeout, text }
+        Told::new(Reason::Timeout, text)
     }
 
     fn gone(self) -> Told {
@@ -335,7 +335,7 @@ impl Call<'_> {
              has ended; it may or may not have taken effect, check before trying again",
             self.subject
         );
-        Told { reason: Reason::OutcomeUnknown, text }
+        Told::new(Reason::OutcomeUnknown, text)
     }
 }
 

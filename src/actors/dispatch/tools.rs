@@ -238,7 +238,7 @@ fn unlistable(name: &str, server: &str, why: &str) -> Told {
         "whether server `{server}` has the tool behind `{name}` is not known: its tools could not \
          be listed ({why}); `mcpx status {server}` tells more, `mcpx restart {server}` tries again"
     );
-    Told { reason: Reason::Unavailable, text }
+    Told::new(Reason::Unavailable, text)
 }
 
 /// One tools/call on an upstream.

@@ -64,6 +64,11 @@ impl Ending {
         }
     }
 
+    /// Whether it is a failure, for those who look for failures.
+    pub(super) const fn is_failure(self) -> bool {
+        !matches!(self, Self::Done | Self::Asked)
+    }
+
     /// Whether its length says how long the server took.
     pub(super) const fn is_timed(self) -> bool {
         !matches!(self, Self::Asked | Self::Cancelled | Self::NotConfirmed)

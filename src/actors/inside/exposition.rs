@@ -84,11 +84,22 @@ async fn daemon(context: &Context, text: &mut Text) {
     text.sample("mcpx_scripts", &[("state", "running")], running);
     text.sample("mcpx_scripts", &[("state", "waiting")], waiting);
     let sandboxes = context.exec.processes();
-    text.one("mcpx_sandboxes", "gauge", "Processes for scripts, those in stock included.", sandboxes);
+    text.one(
+        "mcpx_sandboxes",
+        "gauge",
+        "Processes for scripts, those in stock included.",
+        sandboxes,
+    );
     let (emitted, missed) = context.events.counts();
     text.one("mcpx_events_total", "counter", "Events so far.", emitted);
     let help = "Events that readers who were too slow have missed.";
     text.one("mcpx_events_missed_total", "counter", help, missed);
+    let help = "Calls that were not recorded in the audit although they should have been.";
+    text.one("mcpx_audit_dropped_total", "counter", help, context.inside.audit.dropped());
+    let (sent, dropped) = context.inside.spans.counts();
+    text.family("mcpx_spans_total", "counter", "Spans of traces, by what became of them.");
+    text.sample("mcpx_spans_total", &[("fate", "sent")], sent);
+    text.sample("mcpx_spans_total", &[("fate", "dropped")], dropped);
     text.family("mcpx_actors", "gauge", "Actors of the supervision tree by kind.");
     for (kind, count) in tree::census(&context.inside.chronicle) {
         text.sample("mcpx_actors", &[("kind", kind)], count);

@@ -127,7 +127,7 @@ async fn keep(context: &Arc<Context>) -> Result<(), String> {
     let handle = &context.inside.metrics;
     loop {
         let settings = Arc::clone(&changes.borrow_and_update().loaded.settings);
-        let wanted = settings.metrics.clone();
+        let wanted = settings.inside.metrics.clone();
         // Falls when something else is wanted, and the listener with it.
         let (_open, closed) = watch::channel(false);
         let mut serving = match open(&wanted).await {
@@ -166,7 +166,7 @@ async fn keep(context: &Arc<Context>) -> Result<(), String> {
                     });
                 }
             }
-            if changes.borrow().loaded.settings.metrics != wanted {
+            if changes.borrow().loaded.settings.inside.metrics != wanted {
                 break;
             }
         }
@@ -199,7 +199,7 @@ async fn open(wanted: &MetricsSettings) -> Result<Option<(TcpListener, SocketAdd
 fn limits(settings: &Settings) -> ListenLimits {
     let (http, daemon) = (&settings.http, &settings.daemon);
     ListenLimits {
-        connections: settings.metrics.max_connections,
+        connections: settings.inside.metrics.max_connections,
         serve: ServeLimits {
             section: "metrics",
             head: Some(http.max_header_bytes),

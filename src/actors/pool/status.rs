@@ -67,6 +67,9 @@ pub struct InstanceStatus {
     pub revision: Option<String>,
     /// Time since it was started, in milliseconds.
     pub uptime_ms: u64,
+    /// From its start until it was usable, in milliseconds.
+    #[serde(skip)]
+    pub opened_ms: Option<u64>,
     /// Calls in flight.
     pub in_flight: usize,
     /// Whether it has one call at a time, because it asks without saying of which.

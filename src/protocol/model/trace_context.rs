@@ -91,7 +91,9 @@ mod tests {
         let context = TraceContext::parse(GIVEN).unwrap();
         assert_eq!(context.to_string(), GIVEN);
         assert_eq!(context.flags & TraceContext::SAMPLED, 1);
-        assert!(TraceContext::parse(&GIVEN.replace("00-4b", "cc-4b").replace("-01", "-01-x")).is_some());
+        assert!(
+            TraceContext::parse(&GIVEN.replace("00-4b", "cc-4b").replace("-01", "-01-x")).is_some()
+        );
         for wrong in [
             "",
             "00-0-0-0",
