@@ -432,3 +432,194 @@ async fn a_collector_that_is_not_there_holds_nothing_up() {
     let events = daemon.cli(&["events"]).await.expect_code(0).stdout;
     assert_eq!(events.matches("traces are lost (setting otel.endpoint)").count(), 1, "{events}");
 }
+
+/// Every command that a page of documentation shows runs; those that follow are ended after a moment.
+#[tokio::test]
+async fn documented_commands_run() {
+    let mut daemon = setup::prepare();
+    daemon.write_config(&[], &setup::quick("audit.flush = \"0s\""));
+    daemon.launch();
+    daemon.cli(&["call", "demo", "echo", "text=x"]).await.expect_code(0);
+    let page = include_str!("../../docs/operations.md");
+    let commands: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("$ mcpx ")).collect();
+    assert!(commands.len() > 20, "{commands:?}");
+    for command in commands {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        if words.contains(&"-f") {
+            let mut child = daemon.command(&words);
+            let mut child = child.stdout(std::process::Stdio::null()).spawn().unwrap();
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            assert!(child.try_wait().unwrap().is_none(), "{command} goes on");
+            child.kill().unwrap();
+            child.wait().unwrap();
+        } else {
+            daemon.cli(&words).await.expect_code(0);
+        }
+    }
+    // And every metric is explained.
+    let text = metrics(&daemon).await;
+    for family in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()) {
+        assert!(page.contains(&format!("`{family}`")), "{family} is not in docs/operations.md");
+    }
+}
+
+/// What happens is told: the kinds that no other test waits for.
+#[tokio::test]
+async fn every_kind_of_event_is_told() {
+    let mut daemon = setup::start(
+        |daemon| vec![daemon.fake("up"), daemon.fake("noisy").args("--exit 1")],
+        "tasks.eager = \"1ms\"\nexec.max_running = 4",
+    );
+    let mut host = setup::host(&daemon, "2025-11-25").await;
+    host.call("mcpx_exec", json!({ "code": "return await tools.up.echo({ text: 'x' })" })).await;
+    drop(host);
+    daemon.cli(&["settings", "set", "search.results=7"]).await.expect_code(0);
+    let good = std::fs::read_to_string(daemon.config_path()).unwrap();
+    std::fs::write(daemon.config_path(), "no = [such").unwrap();
+    daemon.cli(&["reload"]).await.expect_code(4);
+    std::fs::write(daemon.config_path(), good).unwrap();
+    daemon.cli(&["settings", "set", "metrics.listen=192.0.2.1:1"]).await.expect_code(0);
+    let wanted = [
+        "daemon.ready",
+        "daemon.listening",
+        "daemon.reloaded",
+        "daemon.reload_failed",
+        "daemon.warning",
+        "settings.changed",
+        "host.opened",
+        "host.closed",
+        "exec.ended",
+        "server.started",
+    ];
+    let mut kinds = Vec::new();
+    crate::eventually!(
+        crate::SOON,
+        {
+            let told = daemon.cli(&["events", "--json"]).await.expect_code(0).json();
+            let told = told["events"].as_array().unwrap().clone();
+            kinds = told.iter().map(|one| one["kind"].as_str().unwrap().to_owned()).collect();
+            wanted.iter().all(|kind| kinds.iter().any(|told| told == kind))
+        },
+        "{kinds:?}"
+    );
+    let ended = daemon.cli(&["events", "--kind", "exec.ended"]).await.expect_code(0).stdout;
+    assert!(ended.contains("made 1 call and returned a value"), "{ended}");
+    daemon.stop();
+    assert!(daemon.output().contains("daemon.stopping"), "{}", daemon.output());
+}
+
+/// The findings of `mcpx doctor` on one subject.
+fn findings(answer: &Value, subject: &str) -> Vec<Value> {
+    let all = answer["findings"].as_array().unwrap().iter();
+    all.filter(|finding| finding["subject"] == subject).cloned().collect()
+}
+
+/// The doctor names the step at which a server fails, with its time; and what it runs on.
+#[tokio::test]
+async fn doctor_names_the_limiting_step() {
+    let more = "process.spawn_timeout = \"400ms\"\nmetrics.listen = \"192.0.2.1:1\"";
+    let daemon = setup::start(
+        |daemon| {
+            let mut quiet = daemon.fake("quiet").arg("100");
+            quiet.exe = "sleep".into();
+            vec![daemon.fake("up"), quiet, daemon.fake("lists").args("--list-error -32603")]
+        },
+        more,
+    );
+    let answer = daemon.cli(&["doctor", "--json"]).await.expect_code(1).json();
+    let up = &findings(&answer, "server up")[0];
+    assert_eq!(up["severity"], "ok", "{up}");
+    assert!(up["took_ms"].is_u64() && up["step"].is_string(), "{up}");
+    let text = up["text"].as_str().unwrap();
+    assert!(text.contains("tools") && text.contains("2026-07-28 (modern, by probe)"), "{text}");
+    let quiet = &findings(&answer, "server quiet")[0];
+    assert_eq!((&quiet["severity"], &quiet["step"]), (&json!("error"), &json!("start")), "{quiet}");
+    assert!(quiet["took_ms"].as_u64().unwrap() >= 400, "{quiet}");
+    assert_eq!(findings(&answer, "server lists")[0]["step"], "list", "{answer}");
+    assert_eq!(findings(&answer, "program sleep")[0]["severity"], "ok", "{answer}");
+    assert!(findings(&answer, "PATH")[0]["text"].as_str().unwrap().contains("/bin"), "{answer}");
+    assert_eq!(findings(&answer, "metrics")[0]["severity"], "error", "{answer}");
+    assert_eq!(findings(&answer, "versions")[0]["severity"], "ok", "{answer}");
+    for subject in ["disk", "state folder", "runtime folder", "configuration"] {
+        assert_eq!(findings(&answer, subject)[0]["severity"], "ok", "{subject} in {answer}");
+    }
+}
+
+/// Without a daemon the doctor looks at what it can see by itself.
+#[tokio::test]
+async fn doctor_works_without_a_daemon() {
+    let daemon = setup::prepare();
+    let mut gone = daemon.fake("gone");
+    gone.exe = "no-such-program-anywhere".into();
+    let more = "shim.autostart = false\nhttp.listen = \"192.0.2.1:7\"";
+    daemon.write_config(&[gone], &setup::quick(more));
+    let units = daemon.path("home/systemd/user");
+    std::fs::create_dir_all(&units).unwrap();
+    let unit = "[Service]\nExecStart=/no/such/mcpx daemon\n";
+    std::fs::write(units.join("mcpx.service"), unit).unwrap();
+    let answer = daemon.cli(&["doctor", "--json"]).await.expect_code(1).json();
+    for (subject, severity) in [
+        ("daemon", "warning"),
+        ("server gone", "error"),
+        ("unit", "error"),
+        ("hosts over HTTP", "error"),
+        ("configuration", "ok"),
+    ] {
+        let found = findings(&answer, subject);
+        assert!(found.iter().any(|one| one["severity"] == severity), "{subject} in {answer}");
+    }
+    for finding in answer["findings"].as_array().unwrap() {
+        let sound = finding["severity"] == "ok";
+        assert_eq!(finding["mend"].is_string(), !sound, "each has its mend: {finding}");
+    }
+}
+
+/// What becomes of tasks, and what is refused, is told as well.
+#[tokio::test]
+async fn tasks_and_refusals_are_told() {
+    let more = format!("{}\nhost.max_connections = 1\nexec.start_timeout = \"1ms\"", setup::PASS);
+    let daemon = setup::start(|daemon| vec![daemon.fake("up")], &more);
+    let mut host = daemon.shim(&[]);
+    host.capabilities = json!({ "elicitation": {} });
+    setup::open(&mut host, "2025-11-25").await;
+    for (tool, arguments) in [
+        ("up_echo", json!({ "text": "x" })),
+        ("up_rpc_error", json!({})),
+        ("up_ask_form", json!({ "id": "x" })),
+        ("up_hang", json!({})),
+    ] {
+        let params = json!({ "name": tool, "arguments": arguments, "task": {} });
+        let made = host.request("tools/call", params).await;
+        let id = made["result"]["task"]["taskId"].as_str().unwrap_or_else(|| panic!("{made}"));
+        if tool == "up_hang" {
+            daemon.cli(&["tasks", "cancel", id]).await.expect_code(0);
+        }
+    }
+    let echo = &audit(&daemon, &["--outcome", "ok"]).await[0];
+    assert_eq!((&echo["name"], &echo["named"]), (&json!("echo"), &json!("up_echo")), "{echo}");
+    let _second = daemon.shim(&[]);
+    let script = daemon.path("project/script.ts");
+    std::fs::write(&script, "return 1").unwrap();
+    daemon.cli(&["exec", "script.ts"]).await.expect_code(1);
+    let wanted = [
+        "task.created",
+        "task.completed",
+        "task.failed",
+        "task.input_required",
+        "task.cancelled",
+        "host.warning",
+        "exec.not_started",
+    ];
+    let mut kinds = Vec::new();
+    crate::eventually!(
+        crate::SOON,
+        {
+            let told = daemon.cli(&["events", "--json"]).await.expect_code(0).json();
+            let told = told["events"].as_array().unwrap().clone();
+            kinds = told.iter().map(|one| one["kind"].as_str().unwrap().to_owned()).collect();
+            wanted.iter().all(|kind| kinds.iter().any(|told| told == kind))
+        },
+        "{kinds:?}"
+    );
+}

@@ -114,7 +114,12 @@ async fn works(context: &Context, def: &ServerDef, subject: String, took: u64) -
     let spoken = protocol.into_iter().find(|status| status.server == def.key);
     let spoken = spoken.and_then(|status| {
         let how = status.era_source.map(|source| format!(", by {}", source.as_str()));
-        Some(format!(", revision {} ({}{})", status.revision?, status.era?, how.unwrap_or_default()))
+        Some(format!(
+            ", revision {} ({}{})",
+            status.revision?,
+            status.era?,
+            how.unwrap_or_default()
+        ))
     });
     let status = context.upstreams.status_of(&def.key).await;
     let instance = status.as_ref().and_then(|status| status.instances.first());
@@ -126,8 +131,11 @@ async fn works(context: &Context, def: &ServerDef, subject: String, took: u64) -
             let list = took - opened;
             let (step, longest) =
                 if opened >= list { ("handshake", opened) } else { ("list", list) };
-            let text =
-                format!(" within {} and lists {count} tools within {}", shown_ms(opened), shown_ms(list));
+            let text = format!(
+                " within {} and lists {count} tools within {}",
+                shown_ms(opened),
+                shown_ms(list)
+            );
             (text, step, longest)
         }
         Some(opened) => {
@@ -228,9 +236,11 @@ fn inside(context: &Context) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let (Some(open), Some(most)) = (process::open_files(), process::most_open_files()) {
         let text = format!("{open} of {most} files and sockets are open");
-        let much = u64::try_from(open).unwrap_or(u64::MAX).saturating_mul(10) > most.saturating_mul(8);
+        let much =
+            u64::try_from(open).unwrap_or(u64::MAX).saturating_mul(10) > most.saturating_mul(8);
         findings.push(if much {
-            let mend = "raise the limit: LimitNOFILE= in the unit, or `ulimit -n` where it is started";
+            let mend =
+                "raise the limit: LimitNOFILE= in the unit, or `ulimit -n` where it is started";
             Finding::bad(Severity::Warning, "daemon", text, mend)
         } else {
             Finding::ok("daemon", text)

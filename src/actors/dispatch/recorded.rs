@@ -9,7 +9,7 @@ use super::rounds::Subject;
 use crate::actors::inside::audit::Began;
 use crate::actors::inside::ending::Ending;
 use crate::actors::inside::spans::OpenSpan;
-use crate::actors::upstreams::CallWant;
+use crate::actors::upstreams::{Answers, CallWant};
 use crate::protocol::model::trace_context::TraceContext;
 use crate::protocol::otlp::SpanKind;
 use crate::protocol::session::Outcome;
@@ -24,6 +24,8 @@ pub(super) struct Recording<'a> {
     begun: Instant,
     audit: Option<Began>,
     span: Option<OpenSpan>,
+    /// Its host is asked by the answer.
+    may_ask: bool,
     over: bool,
 }
 
@@ -33,14 +35,16 @@ impl<'a> Recording<'a> {
         let span = if context.inside.spans.is_on() { span(context, subject, want) } else { None };
         let audit = context.inside.audit.begin(&want.caller, &want.params);
         let server = Arc::clone(&want.server);
-        Self { context, subject, server, begun: clock::now(), audit, span, over: false }
+        let may_ask = matches!(want.caller.answers.present(), Answers::Inline { .. });
+        let begun = clock::now();
+        Self { context, subject, server, begun, audit, span, may_ask, over: false }
     }
 
     /// It is over; what its caller is told. An error of mcpx's own bears the id of the record.
     pub(super) fn end(mut self, outcome: Result<Outcome, Told>) -> Result<Outcome, Told> {
         self.over = true;
         let id = self.audit.as_ref().map(|began| began.id);
-        self.note(Ending::of(&outcome));
+        self.note(Ending::of(&outcome, self.may_ask));
         outcome.map_err(|told| Told { audit: id, ..told })
     }
 

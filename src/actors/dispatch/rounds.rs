@@ -37,7 +37,7 @@ pub(crate) use self::conversation::Conversation;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {
     /// `tool`, `prompt`, `resource`.
-    pub(crate) kind: &'a str,
+    pub(crate) kind: &'static str,
     /// Its name on its server.
     pub(crate) name: &'a str,
     /// The server's configuration key.

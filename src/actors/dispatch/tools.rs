@@ -95,7 +95,7 @@ pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
 }
 
 /// Calls one of mcpx's own tools, or an upstream's under its exposed name.
-pub(super) async fn call(context: &Context, request: Request) -> Outcome {
+pub(super) async fn call(context: &Context, mut request: Request) -> Outcome {
     let member = |key| request.params.member(key);
     let name = member("name").and_then(|name| name.text());
     let name = name.ok_or_else(|| malformed("tools/call needs a `name`"))?;
@@ -156,6 +156,9 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
     };
     if let Some(headers) = &request.headers {
         param_headers::check_call(headers, &entry.definition, member("arguments").as_ref())?;
+    }
+    if name != entry.tool.name && context.inside.audit.is_on() {
+        request.caller.source.named = Some(name.as_str().into());
     }
     // Under its own name the tool gets the parameters as they came.
     let upstream = if name == entry.tool.name {

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ractor::{
@@ -71,7 +71,7 @@ struct Note {
     took: Duration,
     ending: Ending,
     server: Arc<str>,
-    kind: Box<str>,
+    kind: &'static str,
     name: Box<str>,
 }
 
@@ -90,8 +90,9 @@ impl Note {
             ms: (self.took.as_secs_f64() * 1e6).round() / 1e3,
             outcome: self.ending.word().to_owned(),
             server: self.server.to_string(),
-            kind: self.kind.into(),
+            kind: self.kind.to_owned(),
             name: self.name.into(),
+            named: source.named.map(|name| name.to_string()),
             host: label.to_string(),
             via: source.via.word().to_owned(),
             session: host.map(|host| host.0),
@@ -118,7 +119,8 @@ struct Shared {
     journal: Mutex<Journal>,
     settings: watch::Receiver<Arc<Current>>,
     events: EventsHandle,
-    followers: broadcast::Sender<Arc<AuditRecord>>,
+    /// There once somebody follows.
+    followers: OnceLock<broadcast::Sender<Arc<AuditRecord>>>,
     actor: Slot<AuditMsg>,
 }
 
@@ -134,7 +136,6 @@ impl AuditHandle {
         settings: watch::Receiver<Arc<Current>>,
     ) -> Self {
         let limits = settings.borrow().loaded.settings.inside.audit;
-        let (followers, _) = broadcast::channel(limits.queue);
         Self(Arc::new(Shared {
             on: AtomicBool::new(limits.enabled),
             arguments: AtomicBool::new(limits.arguments),
@@ -146,7 +147,7 @@ impl AuditHandle {
             folder,
             settings,
             events,
-            followers,
+            followers: OnceLock::new(),
             actor: Slot::default(),
         }))
     }
@@ -184,10 +185,10 @@ impl AuditHandle {
         &self,
         began: Began,
         server: &Arc<str>,
-        (kind, name): (&str, &str),
+        (kind, name): (&'static str, &str),
         (ending, took): (Ending, Duration),
     ) {
-        let (server, kind, name) = (Arc::clone(server), kind.into(), name.into());
+        let (server, name) = (Arc::clone(server), name.into());
         let note = Note { began, over: clock::wall(), took, ending, server, kind, name };
         let most = self.0.limits().queue;
         let mut waiting = self.0.waiting();
@@ -216,7 +217,8 @@ impl AuditHandle {
 
     /// Records that are written from now on, in batches; lagging behind loses the oldest.
     pub fn follow(&self) -> broadcast::Receiver<Arc<AuditRecord>> {
-        self.0.followers.subscribe()
+        let most = self.0.limits().queue;
+        self.0.followers.get_or_init(|| broadcast::Sender::new(most)).subscribe()
     }
 
     /// The last `most` records that `wanted` takes, oldest first, those that wait included.
@@ -277,9 +279,11 @@ impl Shared {
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         let written = journal.write(&lines, &self.limits());
         drop(journal);
-        for record in told {
-            // Nobody following is no fault.
-            let _ = self.followers.send(Arc::new(record));
+        if let Some(followers) = self.followers.get() {
+            for record in told {
+                // Nobody following is no fault.
+                let _ = followers.send(Arc::new(record));
+            }
         }
         written.map_err(|error| {
             self.dropped.fetch_add(count, Ordering::Relaxed);

@@ -74,10 +74,10 @@ impl Ending {
         !matches!(self, Self::Asked | Self::Cancelled | Self::NotConfirmed)
     }
 
-    /// Of what the caller is told.
-    pub(crate) fn of(outcome: &Result<Outcome, Told>) -> Self {
+    /// Of what the caller is told; `may_ask` where a question may be among it.
+    pub(crate) fn of(outcome: &Result<Outcome, Told>, may_ask: bool) -> Self {
         match outcome {
-            Ok(Ok(result)) => Self::of_result(result),
+            Ok(Ok(result)) => Self::of_result(result, may_ask),
             Ok(Err(_)) => Self::Error,
             Err(told) => match told.reason {
                 Reason::Busy => Self::Busy,
@@ -91,11 +91,11 @@ impl Ending {
 
     /// A search for the words comes first: most results have neither, and reading their members takes
     /// longer.
-    fn of_result(result: &RawJson) -> Self {
+    fn of_result(result: &RawJson, may_ask: bool) -> Self {
         let has = |word: &str| memmem::find(result.as_bytes(), word.as_bytes()).is_some();
         if has("\"isError\"") && tool_result::is_error(result) {
             Self::ToolError
-        } else if has("\"input_required\"") && questions::is_asking(result) {
+        } else if may_ask && has("\"input_required\"") && questions::is_asking(result) {
             Self::Asked
         } else {
             Self::Done
@@ -119,7 +119,7 @@ mod tests {
             (result(r#"{"resultType":"input_required"}"#), Ending::Asked),
             (Ok(Err(RpcError::new(Code::InvalidParams, "no"))), Ending::Error),
         ] {
-            assert_eq!(Ending::of(&outcome), ending, "{outcome:?}");
+            assert_eq!(Ending::of(&outcome, true), ending, "{outcome:?}");
         }
         for (reason, ending) in [
             (Reason::Busy, Ending::Busy),
@@ -128,7 +128,7 @@ mod tests {
             (Reason::OutcomeUnknown, Ending::OutcomeUnknown),
             (Reason::NotConfirmed, Ending::NotConfirmed),
         ] {
-            assert_eq!(Ending::of(&Err(Told::new(reason, "x"))), ending);
+            assert_eq!(Ending::of(&Err(Told::new(reason, "x")), false), ending);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! How a call came to mcpx: for the audit, metrics and traces. Decides nothing.
 
+use std::sync::Arc;
+
 use crate::protocol::jsonrpc::Id;
 use crate::protocol::model::trace_context::TraceContext;
 
@@ -36,6 +38,8 @@ pub struct Source {
     pub via: Via,
     /// Whether a script made it, on behalf of who runs the script.
     pub script: bool,
+    /// The name under which the host sees the tool, where that is one of its own and calls are recorded.
+    pub named: Option<Arc<str>>,
     /// The host's own id of the request that led to it.
     pub request: Option<Id>,
     /// What it is a part of, where traces are sent (`otel.endpoint`).

@@ -16,6 +16,7 @@ pub(super) fn audit() -> t::AuditAnswer {
             server: text("github"),
             kind: text("tool"),
             name: text("search_issues"),
+            named: Some(text("github_search_issues")),
             host: text("opencode 1.0.0"),
             via: text("stdio"),
             session: Some(3),

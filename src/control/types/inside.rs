@@ -51,6 +51,9 @@ pub struct AuditRecord {
     pub kind: String,
     /// The server's own name for it; a resource's address there.
     pub name: String,
+    /// The name under which the host sees the tool, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named: Option<String>,
     /// What the host calls itself, and its version; `mcpx` for the command line and `/v1`.
     pub host: String,
     /// `stdio`, `http`, `control` or `mcpx`.

@@ -166,7 +166,8 @@ pub(super) fn outdated(program: &Path) -> Option<Finding> {
         program.display(),
         pids.join(", ")
     );
-    let mend = "`mcpx daemon --replace` renews the daemon; shims go on until their hosts start anew";
+    let mend =
+        "`mcpx daemon --replace` renews the daemon; shims go on until their hosts start anew";
     Some(Finding::bad(Severity::Warning, "versions", text, mend))
 }
 
@@ -191,4 +192,3 @@ pub(super) fn programs(settings: &Settings) -> Vec<Finding> {
     })
     .collect()
 }
-
