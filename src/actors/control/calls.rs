@@ -7,7 +7,6 @@ use super::super::catalog::{CatalogServer, Listing, ToolRecord};
 use super::super::dispatch::{self, Context, Subject, Told};
 use super::super::support::progress::ProgressSender;
 use super::super::upstreams::{Answers, CallWant, Caller, Reason, Source, Via};
-use super::refused;
 use crate::control::ApiError;
 use crate::control::types::{
     AskAnswer, CallRequest, FailureCode, NamespaceTools, ToolsAnswer, TypesAnswer, TypesRequest,
@@ -18,6 +17,7 @@ use crate::protocol::revision::Era;
 use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::script::types::PRELUDE;
 use crate::settings::mistake::hint;
+use crate::transport::clock;
 
 /// Who calls when no host does.
 pub(super) fn caller(project: Option<&str>) -> Caller {
@@ -200,12 +200,17 @@ async fn find(
     wanted: &CallRequest,
 ) -> Result<(Arc<CatalogServer>, Arc<ToolRecord>), ApiError> {
     let mut server = namespace(context, &wanted.namespace)?;
+    let begun = clock::now();
+    let turned_away = |server: &CatalogServer, told| {
+        let what = (server.def.key.as_str(), wanted.tool.as_str());
+        dispatch::turned_away(context, caller, what, begun, told)
+    };
     if server.listing == Listing::Never {
         context
             .upstreams
             .list_now(caller, &server.def.key, ListKind::Tools)
             .await
-            .map_err(refused)?;
+            .map_err(|refused| told_error(turned_away(&server, refused.into())))?;
         server = namespace(context, &wanted.namespace)?;
     }
     if server.tool(&wanted.tool).is_none() && matches!(server.listing, Listing::Incomplete(_)) {
@@ -213,11 +218,16 @@ async fn find(
             .upstreams
             .list_again(caller, &server.def.key, ListKind::Tools)
             .await
-            .map_err(refused)?;
+            .map_err(|refused| told_error(turned_away(&server, refused.into())))?;
         server = namespace(context, &wanted.namespace)?;
     }
     let tool = server.tool(&wanted.tool).cloned();
-    let tool = tool.ok_or_else(|| no_tool(&server, wanted))?;
+    let tool = tool.ok_or_else(|| {
+        let mut error = no_tool(&server, wanted);
+        let told = Told::new(Reason::Unavailable, error.error.message.clone());
+        error.error.audit = turned_away(&server, told).audit.map(|id| id.to_string());
+        error
+    })?;
     Ok((server, tool))
 }
 

@@ -60,6 +60,7 @@ pub(crate) use core_tools::instructions;
 pub(crate) use listed::{Listed, Views};
 pub(crate) use outcome::Told;
 pub(crate) use prompts::get_from as get_prompt;
+pub(crate) use recorded::turned_away;
 pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
 pub(crate) use resumed::Resumer;

@@ -9,7 +9,8 @@ use super::rounds::Subject;
 use crate::actors::inside::audit::Began;
 use crate::actors::inside::ending::Ending;
 use crate::actors::inside::spans::OpenSpan;
-use crate::actors::upstreams::{Answers, CallWant};
+use crate::actors::upstreams::{Answers, CallWant, Caller};
+use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::trace_context::TraceContext;
 use crate::protocol::otlp::SpanKind;
 use crate::protocol::session::Outcome;
@@ -62,6 +63,26 @@ impl<'a> Recording<'a> {
             self.context.inside.audit.end(began, &self.server, what, (ending, took));
         }
     }
+}
+
+/// A call of a tool that never came to its server is counted and recorded all the same; what its caller is
+/// told, with the id of the record.
+pub(crate) fn turned_away(
+    context: &Context,
+    caller: &Caller,
+    (server, tool): (&str, &str),
+    begun: Instant,
+    told: Told,
+) -> Told {
+    let began = context.inside.audit.begin(caller, &RawJson::empty_object());
+    let audit = began.as_ref().map(|began| began.id);
+    let (ending, took) =
+        (Ending::of_reason(told.reason), clock::now().saturating_duration_since(begun));
+    context.upstreams.meters().of(server).ended(ending, took);
+    if let Some(began) = began {
+        context.inside.audit.end(began, &Arc::from(server), ("tool", tool), (ending, took));
+    }
+    Told { audit, ..told }
 }
 
 /// The span of a call, and the call as a part of it.

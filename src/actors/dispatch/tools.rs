@@ -11,7 +11,7 @@ use super::outcome::Told;
 use super::rounds::{self, Subject};
 use super::{
     Context, Request, call_tool, core_tools, exec, namespaces, nearest, offers, op_tools,
-    read_tool, resources, resources_tool, scripts_tool, search, status, task_tool, types,
+    read_tool, recorded, resources, resources_tool, scripts_tool, search, status, task_tool, types,
 };
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
 use crate::actors::upstreams::{CallWant, Caller, Reason};
@@ -21,6 +21,7 @@ use crate::protocol::model::links;
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::settings::{ExposeMode, Settings};
+use crate::transport::clock;
 
 /// The tools of mcpx itself that are listed under these settings, in order.
 pub(crate) fn own_tools(settings: &Settings, view: &View) -> Vec<RawJson> {
@@ -219,10 +220,12 @@ async fn find_unlisted(
     let mut told = None;
     // More than one only where one prefix begins with another.
     for server in context.catalog.view(&settings.expose).unlisted(name) {
+        let begun = clock::now();
         if let Err(refused) =
             context.upstreams.list_now(caller, &server.def.key, ListKind::Tools).await
         {
-            told = Some(Told::from(refused));
+            let what = (server.def.key.as_str(), name);
+            told = Some(recorded::turned_away(context, caller, what, begun, refused.into()));
         }
     }
     let view = context.catalog.view(&settings.expose);

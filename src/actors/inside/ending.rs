@@ -79,13 +79,18 @@ impl Ending {
         match outcome {
             Ok(Ok(result)) => Self::of_result(result, may_ask),
             Ok(Err(_)) => Self::Error,
-            Err(told) => match told.reason {
-                Reason::Busy => Self::Busy,
-                Reason::Timeout => Self::Timeout,
-                Reason::Unavailable => Self::Unavailable,
-                Reason::OutcomeUnknown => Self::OutcomeUnknown,
-                Reason::NotConfirmed => Self::NotConfirmed,
-            },
+            Err(told) => Self::of_reason(told.reason),
+        }
+    }
+
+    /// Of a call that mcpx answers itself.
+    pub(crate) const fn of_reason(reason: Reason) -> Self {
+        match reason {
+            Reason::Busy => Self::Busy,
+            Reason::Timeout => Self::Timeout,
+            Reason::Unavailable => Self::Unavailable,
+            Reason::OutcomeUnknown => Self::OutcomeUnknown,
+            Reason::NotConfirmed => Self::NotConfirmed,
         }
     }
 

@@ -48,6 +48,8 @@ impl Journal {
         };
         if self.file.is_none() {
             self.file = Some(self.open()?);
+            // What came of age while no daemon ran.
+            self.prune(limits, now)?;
         }
         if self.file.as_ref().is_some_and(full) {
             self.file = None;

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use mcpx::control::types::{Finding, Severity};
 use mcpx::settings::Settings;
-use mcpx::settings::value::size_text;
 use mcpx::transport::environment;
 use mcpx::transport::process;
 use mcpx::transport::stdio::locate::locate;
@@ -80,14 +79,19 @@ pub(super) fn disk(setup: &Setup, settings: &Settings) -> Option<Finding> {
     let audit = settings.inside.audit;
     let files = u64::try_from(audit.max_files).unwrap_or(u64::MAX);
     let may = settings.artifacts.max_total.saturating_add(audit.max_size.saturating_mul(files));
-    let text = format!("{} free for the state folder", size_text(free));
+    let text = format!("{} free for the state folder", rounded(free));
     if free >= may {
         return Some(Finding::ok("disk", text));
     }
-    let text = format!("{text}, less than the {} that it may come to hold", size_text(may));
+    let text = format!("{text}, less than the {} that it may come to hold", rounded(may));
     let mend = "make room, or lower artifacts.max_total and audit.max_size";
     let severity = if free == 0 { Severity::Error } else { Severity::Warning };
     Some(Finding::bad(severity, "disk", text, mend))
+}
+
+/// A size in whole MiB, which is all that matters of a disk.
+fn rounded(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
 }
 
 pub(super) fn socket(setup: &Setup) -> Vec<Finding> {
