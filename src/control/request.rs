@@ -1,6 +1,7 @@
 //! One op with its typed parameters, whichever way it was asked for: HTTP, MCP tool or command.
 
 mod inside;
+mod scripts;
 
 use serde_json::{Map, Value as Json, json};
 
@@ -236,8 +237,9 @@ impl OpCall {
     /// Whether it is answered by a stream of events rather than by one answer.
     pub const fn streams(&self) -> bool {
         match self {
-            Self::Logs { follow, .. } | Self::Questions { follow } => *follow,
-            Self::Events(EventsRequest { follow, .. })
+            Self::Logs { follow, .. }
+            | Self::Questions { follow }
+            | Self::Events(EventsRequest { follow, .. })
             | Self::Audit(AuditRequest { follow, .. })
             | Self::Trace(TraceRequest { follow, .. }) => *follow,
             Self::Call(call) | Self::Ask(call) => call.progress || call.questions.is_some(),
@@ -328,14 +330,7 @@ impl OpCall {
             }),
             OpName::Call => Self::Call(values.call()?),
             OpName::Ask => Self::Ask(values.call()?),
-            OpName::Exec => Self::Exec(ExecRequest {
-                code: values.needed("code"),
-                input: values.raw("input").cloned(),
-                timeout: values.read("timeout"),
-                project: values.text("project"),
-                progress: values.read("progress").unwrap_or(false),
-                questions: values.questions()?,
-            }),
+            OpName::Exec => Self::Exec(ExecRequest::read(&values)?),
             OpName::ElicitList => {
                 Self::Questions { follow: values.read("follow").unwrap_or(false) }
             }
@@ -349,14 +344,7 @@ impl OpCall {
             OpName::ElicitCancel => Self::Cancel { id: values.needed("id") },
             OpName::Scripts => Self::Scripts,
             OpName::Script => Self::Script { name: values.needed("name") },
-            OpName::ScriptRun => Self::ScriptRun(ScriptRunRequest {
-                name: values.needed("name"),
-                arguments: values.raw("arguments").cloned(),
-                timeout: values.read("timeout"),
-                project: values.text("project"),
-                progress: values.read("progress").unwrap_or(false),
-                questions: values.questions()?,
-            }),
+            OpName::ScriptRun => Self::ScriptRun(ScriptRunRequest::read(&values)?),
             OpName::ScriptSave => {
                 Self::ScriptSave { name: values.needed("name"), code: values.needed("code") }
             }
@@ -442,14 +430,7 @@ impl OpCall {
                 put("progress", call.progress.then(|| RawJson::write(&true)));
                 put("questions", call.questions.map(|who| RawJson::write(who.as_str())));
             }
-            Self::Exec(exec) => {
-                put("code", Some(RawJson::write(&exec.code)));
-                put("input", exec.input.clone());
-                put("timeout", exec.timeout.as_ref().map(RawJson::write));
-                put("project", text(&exec.project));
-                put("progress", exec.progress.then(|| RawJson::write(&true)));
-                put("questions", exec.questions.map(|who| RawJson::write(who.as_str())));
-            }
+            Self::Exec(exec) => given = exec.given(),
             Self::Question { id: it } | Self::Decline { id: it } | Self::Cancel { id: it } => {
                 put("id", id(it));
             }
@@ -459,14 +440,7 @@ impl OpCall {
                 put("value", text(&answer.value));
             }
             Self::Script { name } | Self::ScriptRemove { name } => put("name", id(name)),
-            Self::ScriptRun(run) => {
-                put("name", Some(RawJson::write(&run.name)));
-                put("arguments", run.arguments.clone());
-                put("timeout", run.timeout.as_ref().map(RawJson::write));
-                put("project", text(&run.project));
-                put("progress", run.progress.then(|| RawJson::write(&true)));
-                put("questions", run.questions.map(|who| RawJson::write(who.as_str())));
-            }
+            Self::ScriptRun(run) => given = run.given(),
             Self::ScriptSave { name, code } => {
                 put("name", Some(RawJson::write(name)));
                 put("code", Some(RawJson::write(code)));

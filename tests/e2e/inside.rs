@@ -451,12 +451,11 @@ async fn documented_commands_run() {
     for command in commands {
         let words: Vec<&str> = command.split_whitespace().collect();
         if words.contains(&"-f") {
-            let mut child = daemon.command(&words);
-            let mut child = child.stdout(std::process::Stdio::null()).spawn().unwrap();
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-            assert!(child.try_wait().unwrap().is_none(), "{command} goes on");
-            child.kill().unwrap();
-            child.wait().unwrap();
+            let mut child = tokio::process::Command::from(daemon.command(&words));
+            child.stdout(std::process::Stdio::null()).kill_on_drop(true);
+            let moment = std::time::Duration::from_millis(100);
+            let ended = tokio::time::timeout(moment, child.spawn().unwrap().wait()).await;
+            assert!(ended.is_err(), "{command} goes on: {ended:?}");
         } else {
             daemon.cli(&words).await.expect_code(0);
         }

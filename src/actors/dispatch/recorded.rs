@@ -71,16 +71,15 @@ pub(crate) fn turned_away(
     context: &Context,
     caller: &Caller,
     (server, tool): (&str, &str),
-    begun: Instant,
+    since: Instant,
     told: Told,
 ) -> Told {
-    let began = context.inside.audit.begin(caller, &RawJson::empty_object());
-    let audit = began.as_ref().map(|began| began.id);
-    let (ending, took) =
-        (Ending::of_reason(told.reason), clock::now().saturating_duration_since(begun));
-    context.upstreams.meters().of(server).ended(ending, took);
-    if let Some(began) = began {
-        context.inside.audit.end(began, &Arc::from(server), ("tool", tool), (ending, took));
+    let record = context.inside.audit.begin(caller, &RawJson::empty_object());
+    let audit = record.as_ref().map(|record| record.id);
+    let how = (Ending::of_reason(told.reason), clock::now().saturating_duration_since(since));
+    context.upstreams.meters().of(server).ended(how.0, how.1);
+    if let Some(record) = record {
+        context.inside.audit.end(record, &Arc::from(server), ("tool", tool), how);
     }
     Told { audit, ..told }
 }

@@ -1,6 +1,5 @@
 //! Requests of hosts as spans, where traces are sent (`otel.endpoint`).
 
-use super::outcome::Told;
 use super::{Context, Request, perform};
 use crate::actors::inside::ending::Ending;
 use crate::protocol::model::trace_context::TraceContext;
@@ -28,8 +27,6 @@ pub(super) async fn answer(context: &Context, mut request: Request) -> Outcome {
     }
     request.caller.source.span = span.context();
     let outcome = perform(context, request).await;
-    let outcome = Ok(outcome);
-    span.end(Ending::of(&outcome, true));
-    // It is one: nothing else was put around it.
-    outcome.unwrap_or_else(|told: Told| Err(told.as_error()))
+    span.end(Ending::of_outcome(&outcome, true));
+    outcome
 }

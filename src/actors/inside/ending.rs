@@ -77,9 +77,16 @@ impl Ending {
     /// Of what the caller is told; `may_ask` where a question may be among it.
     pub(crate) fn of(outcome: &Result<Outcome, Told>, may_ask: bool) -> Self {
         match outcome {
-            Ok(Ok(result)) => Self::of_result(result, may_ask),
-            Ok(Err(_)) => Self::Error,
+            Ok(outcome) => Self::of_outcome(outcome, may_ask),
             Err(told) => Self::of_reason(told.reason),
+        }
+    }
+
+    /// Of what an upstream says, or mcpx in its words.
+    pub(crate) fn of_outcome(outcome: &Outcome, may_ask: bool) -> Self {
+        match outcome {
+            Ok(result) => Self::of_result(result, may_ask),
+            Err(_) => Self::Error,
         }
     }
 

@@ -158,7 +158,7 @@ async fn keep(context: &Arc<Context>) -> Result<(), String> {
         };
         loop {
             tokio::select! {
-                changed = changes.changed() => if changed.is_err() { return Ok(()) },
+                known = changes.changed() => if known.is_err() { return Ok(()) },
                 ended = served(&mut serving) => {
                     return Err(match ended {
                         Ok(()) => "the listener for metrics ended".to_owned(),

@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     const LIMITS: TraceSettings =
-        TraceSettings { keep: false, frames: 3, frame_bytes: 40, linger: Duration::from_secs(60) };
+        TraceSettings { keep: false, frames: 3, frame_bytes: 40, linger: Duration::from_mins(1) };
 
     fn tap(traces: &Traces) -> Tap {
         let mask = Mask::of(["hunter22".to_owned()]);

@@ -53,8 +53,7 @@ impl Journal {
         }
         if self.file.as_ref().is_some_and(full) {
             self.file = None;
-            let name = format!("{}{}{}", EARLIER.0, now.as_millis(), EARLIER.1);
-            std::fs::rename(self.folder.join(PRESENT), self.folder.join(name))?;
+            std::fs::rename(self.folder.join(PRESENT), self.free_name(now))?;
             self.file = Some(self.open()?);
             self.prune(limits, now)?;
         }
@@ -67,6 +66,18 @@ impl Journal {
             open.bytes = open.bytes.saturating_add(length(lines));
         }
         written
+    }
+
+    /// A name for a file that ends now; two may end in one millisecond.
+    fn free_name(&self, now: Duration) -> PathBuf {
+        let mut ended_ms = now.as_millis();
+        loop {
+            let path = self.folder.join(format!("{}{ended_ms}{}", EARLIER.0, EARLIER.1));
+            if !path.exists() {
+                return path;
+            }
+            ended_ms += 1;
+        }
     }
 
     /// Opens the present file behind its last whole line.
@@ -99,7 +110,7 @@ impl Journal {
     /// Takes away what was kept for its time, and the oldest of too many.
     pub(super) fn prune(&self, limits: &AuditSettings, now: Duration) -> io::Result<()> {
         let mut earlier = earlier(&self.folder)?;
-        earlier.sort_by(|a, b| b.0.cmp(&a.0));
+        earlier.sort_by_key(|(ended_ms, _)| std::cmp::Reverse(*ended_ms));
         for (at, (ended_ms, path)) in earlier.iter().enumerate() {
             let age = now.saturating_sub(Duration::from_millis(*ended_ms));
             // With the present one.
@@ -174,7 +185,7 @@ mod tests {
     use super::*;
 
     fn limits() -> AuditSettings {
-        let hour = Duration::from_secs(3600);
+        let hour = Duration::from_hours(1);
         AuditSettings {
             enabled: true,
             arguments: false,
@@ -202,8 +213,6 @@ mod tests {
         let mut journal = Journal::new(folder.clone());
         for number in 0..6 {
             journal.write(format!("line {number}\n").as_bytes(), &limits()).unwrap();
-            // Names of their own: they are of milliseconds.
-            std::thread::sleep(Duration::from_millis(2));
         }
         assert_eq!(lines(&folder), ["line 3", "line 4", "line 5"]);
         for entry in std::fs::read_dir(&folder).unwrap() {
@@ -221,7 +230,7 @@ mod tests {
         let mut journal = Journal::new(top.path().to_owned());
         journal.write(b"one\n", &limits()).unwrap();
         let path = top.path().join(PRESENT);
-        std::fs::write(&path, "one\ntw").unwrap();
+        statefile::write(&path, b"one\ntw").unwrap();
         let mut journal = Journal::new(top.path().to_owned());
         journal.write(b"three\n", &AuditSettings { max_size: 100, ..limits() }).unwrap();
         assert_eq!(lines(top.path()), ["one", "three"]);
