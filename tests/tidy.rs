@@ -209,3 +209,82 @@ fn every_kind_of_event_is_documented() {
     }
     assert!(missing.is_empty(), "not in docs/events.md:\n{missing}");
 }
+
+/// Faults of mcpx itself, which no test from outside can bring about.
+const OWN_FAULTS: [&str; 5] = [
+    "daemon.part_failed",
+    "daemon.stop_timeout",
+    "host.failed",
+    "listen.failed",
+    "exec.sandbox_lost",
+];
+
+/// What `docs/events.md` promises is emitted, and seen by a test.
+#[test]
+fn every_documented_event_is_emitted_and_tested() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/events.md")).unwrap();
+    let kinds = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let kinds: Vec<&str> = kinds.collect();
+    assert!(kinds.len() > 30, "the table is not where it should be");
+    let mut tests = Vec::new();
+    walk(&root.join("tests"), &mut tests);
+    let files = tests.iter().filter(|file| !file.ends_with("tidy.rs"));
+    let mut tested: String = files.map(|file| fs::read_to_string(file).unwrap()).collect();
+    let mut emitted = String::new();
+    for source in sources() {
+        if is_test_file(&source.path) {
+            tested.push_str(&source.code);
+        } else {
+            emitted.push_str(&source.code);
+            let whole = fs::read_to_string(root.join(&source.path)).unwrap();
+            tested.push_str(whole.get(source.code.len()..).unwrap_or_default());
+        }
+    }
+    for kind in kinds {
+        let quoted = format!("\"{kind}\"");
+        assert!(emitted.contains(&quoted), "{kind} is documented, and nothing emits it");
+        let seen = tested.contains(&quoted) || OWN_FAULTS.contains(&kind);
+        assert!(seen, "{kind} is documented, and no test sees it");
+    }
+}
+
+/// Texts of errors stand in `docs/troubleshooting.md` as people meet them: each is still said.
+#[test]
+fn every_text_that_is_explained_is_said() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/troubleshooting.md")).unwrap();
+    // String literals go on over line ends with a backslash; the page has them in one line.
+    let code: String = sources().into_iter().map(|source| source.code).collect();
+    let code = joined(&code);
+    let texts: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`')).collect();
+    assert!(texts.len() > 15, "the texts are not where they should be");
+    for text in texts {
+        // An ellipsis stands for what differs: names, numbers.
+        for part in text.split('…').map(str::trim).filter(|part| !part.is_empty()) {
+            assert!(code.contains(part), "nobody says {part:?} any more (of {text:?})");
+        }
+    }
+}
+
+/// The text with its literals in one line each.
+fn joined(code: &str) -> String {
+    let mut out = String::with_capacity(code.len());
+    let mut lines = code.lines().peekable();
+    while let Some(line) = lines.next() {
+        match line.strip_suffix('\\') {
+            Some(begun) => {
+                out.push_str(begun);
+                if let Some(next) = lines.peek_mut() {
+                    *next = next.trim_start();
+                }
+            }
+            None => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+    }
+    out
+}

@@ -23,6 +23,13 @@ use super::events::{Event, EventsHandle};
 use super::exec::ExecHandle;
 use super::hosts::HostsHandle;
 use super::hosts::door::{self, DoorArgs, DoorHandle};
+use super::inside::Inside;
+use super::inside::audit::AuditHandle;
+use super::inside::chronicle::Chronicle;
+use super::inside::meter::Meters;
+use super::inside::metrics::MetricsHandle;
+use super::inside::spans::SpansHandle;
+use super::inside::trace::Traces;
 use super::instance::Shop;
 use super::instance::connect::Children;
 use super::instance::keeper::Alive;
@@ -179,6 +186,8 @@ pub(super) fn build(
         broker: Arc::default(),
         alive: Alive::default(),
         net,
+        meters: Meters::default(),
+        traces: Traces::default(),
     };
     let upstreams = UpstreamsHandle::new(Arc::clone(settings), shop);
     let tasks = TasksHandle::new(Arc::clone(store), events.clone(), upstreams.clone());
@@ -211,6 +220,17 @@ pub(super) fn build(
     let scripts = ScriptsHandle::new(state.join("scripts"), settings.watch());
     let parked = ParkedHandle::new(settings.watch(), &state.join("keys"), &events);
     let exec = ExecHandle::new(settings.watch(), events.clone(), connect, args.program.clone());
+    let inside = Inside {
+        audit: AuditHandle::new(state.join("audit"), events.clone(), settings.watch()),
+        spans: SpansHandle::new(
+            settings.watch(),
+            upstreams.net().clone(),
+            events.clone(),
+            env!("CARGO_PKG_VERSION"),
+        ),
+        metrics: MetricsHandle::default(),
+        chronicle: Chronicle::default(),
+    };
     let parts = Parts {
         settings,
         events,
@@ -226,6 +246,7 @@ pub(super) fn build(
         scripts,
         hosts,
         door,
+        inside,
         identity,
         root,
     };

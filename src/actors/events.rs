@@ -4,6 +4,7 @@
 //! the oldest events and nothing else. A listener that is too slow is told how many it missed.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
@@ -79,6 +80,8 @@ impl Event {
 struct Shared {
     ring: Mutex<Ring>,
     feed: broadcast::Sender<Arc<Event>>,
+    /// Events that listeners have missed, together.
+    missed: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -98,7 +101,7 @@ impl EventsHandle {
         let most = most.max(1);
         let (feed, _) = broadcast::channel(most);
         let ring = Ring { events: VecDeque::new(), most, next: 1 };
-        Self(Arc::new(Shared { ring: Mutex::new(ring), feed }))
+        Self(Arc::new(Shared { ring: Mutex::new(ring), feed, missed: AtomicU64::new(0) }))
     }
 
     /// Numbers, keeps, logs and passes on one event.
@@ -122,6 +125,17 @@ impl EventsHandle {
         let ring = self.0.ring.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = ring.events.iter().filter(|event| event.seq > after).cloned().collect();
         (kept, self.0.feed.subscribe())
+    }
+
+    /// A listener was told that it missed so many.
+    pub fn missed(&self, count: u64) {
+        self.0.missed.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// How many there were, and how many listeners have missed.
+    pub fn counts(&self) -> (u64, u64) {
+        let ring = self.0.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        (ring.next - 1, self.0.missed.load(Ordering::Relaxed))
     }
 }
 

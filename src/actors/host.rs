@@ -37,7 +37,7 @@ use super::listen::Word;
 use super::support::progress::{self, CallNote, Wants};
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
-use super::upstreams::{Answers, Caller, HostId};
+use super::upstreams::{Answers, Caller, HostId, Source, Via};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::http_rules::post::{Refusal, Said};
 use crate::protocol::jsonrpc::Id;
@@ -141,6 +141,12 @@ pub(crate) enum HostMsg {
 /// A host connection on a status page.
 #[derive(Debug, Clone, Serialize)]
 pub struct HostStatus {
+    /// Its actor.
+    #[serde(skip)]
+    pub actor: u64,
+    /// `stdio` or `http`.
+    #[serde(skip)]
+    pub transport: &'static str,
     /// Its number in this daemon's life.
     pub id: u64,
     /// What it calls itself, and its version.
@@ -322,6 +328,7 @@ impl HostState {
             label: Arc::from("unknown"),
             era: Era::Modern,
             answers: Answers::Nobody,
+            source: Source::default(),
         };
         let name: Arc<str> = name.unwrap_or_else(clock::random_name).into();
         let log_queue = settings.call.log_queue;
@@ -494,7 +501,12 @@ impl HostState {
             method: request.method,
             params: request.params,
             tasks,
-            caller: Caller { era: request.peer.revision.era(), answers, ..self.caller.clone() },
+            caller: Caller {
+                era: request.peer.revision.era(),
+                answers,
+                source: Source::of_request(self.via(), &request.id),
+                ..self.caller.clone()
+            },
             progress: sender,
             repeats: Arc::clone(&self.repeats),
             listed: Arc::clone(&self.listed),
@@ -591,12 +603,21 @@ impl HostState {
         }
     }
 
+    const fn via(&self) -> Via {
+        match &self.wire {
+            Wire::Link(_) => Via::Stdio,
+            Wire::Http(_) => Via::Http,
+        }
+    }
+
     fn label(&self) -> String {
         format!("{}#{}", self.caller.label, self.id.0)
     }
 
     fn status(&self) -> HostStatus {
         HostStatus {
+            actor: self.me.get_id().pid(),
+            transport: self.via().word(),
             id: self.id.0,
             label: self.caller.label.to_string(),
             revision: self.revision.clone(),

@@ -30,7 +30,7 @@ use super::support::ask::{AskError, ask};
 use super::support::slot::Slot;
 use super::support::stop;
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
-use super::upstreams::{Answers, Caller, HostId};
+use super::upstreams::{Answers, Caller, HostId, Source};
 use crate::protocol::http_rules::post::{Refusal, id_of};
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::extensions;
@@ -453,6 +453,7 @@ impl HostsState {
                 label: Arc::from("mcpx"),
                 era: Era::Modern,
                 answers: Answers::Nobody,
+                source: Source::default(),
             });
             // A host over HTTP of the modern era has nothing here but its streams.
             let Some(caller) = caller.or_else(|| self.context.upstreams.subs().any_stream()) else {

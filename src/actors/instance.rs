@@ -35,6 +35,8 @@ use super::broker::BrokerHandle;
 use super::catalog::CatalogHandle;
 use super::era_cache::EraCacheHandle;
 use super::events::EventsHandle;
+use super::inside::meter::Meters;
+use super::inside::trace::Traces;
 use super::pool::PoolMsg;
 use super::pool::directory::{Lease, RouteKey, Routes};
 use super::subs::Subs;
@@ -83,6 +85,10 @@ pub struct Shop {
     pub alive: Alive,
     /// Roots of trust and proxies.
     pub net: Net,
+    /// What is counted of each server.
+    pub meters: Meters,
+    /// Frames that somebody looks at.
+    pub traces: Traces,
 }
 
 /// What an instance is made from.

@@ -3,6 +3,7 @@
 //! ```text
 //! Root
 //! ├─ EraCache, Catalog, SettingsKeeper, Broker, Parked, Artifacts   permanent; a crash restarts that one
+//! ├─ Metrics, Audit, Spans                      permanent: a listener, the record of calls, traces
 //! ├─ Tasks ── Task per call that nobody waits for (temporary)
 //! ├─ Exec ── Worker per sandbox process, each for one script (temporary)
 //! ├─ Upstreams ── Pool per configured server ── Instance per connection (temporary)
@@ -29,6 +30,8 @@ pub mod root;
 pub mod settings;
 
 pub mod events;
+
+pub mod inside;
 
 pub mod hosts;
 

@@ -22,6 +22,7 @@ use super::events::{Event, EventsHandle};
 use super::exec::ExecHandle;
 use super::hosts::HostsHandle;
 use super::hosts::door::DoorHandle;
+use super::inside::Inside;
 use super::listens::ListensHandle;
 use super::parked::ParkedHandle;
 use super::scripts::ScriptsHandle;
@@ -128,6 +129,8 @@ pub struct Parts {
     pub hosts: HostsHandle,
     /// Where hosts come in over HTTP.
     pub door: DoorHandle,
+    /// What goes on inside.
+    pub inside: Inside,
     /// Who this daemon is.
     pub identity: Arc<Identity>,
     /// Its end.
@@ -152,6 +155,7 @@ impl Parts {
             scripts: self.scripts.clone(),
             hosts: self.hosts.clone(),
             door: self.door.clone(),
+            inside: self.inside.clone(),
             root: self.root.clone(),
         })
     }
@@ -192,6 +196,8 @@ impl Parts {
             self.catalog.flush(settings.daemon.ask).await;
             self.eras.flush(settings.daemon.ask).await;
             self.broker.flush(settings.daemon.ask).await;
+            self.inside.audit.flush(settings.daemon.ask).await;
+            self.inside.spans.flush(settings.daemon.ask).await;
         };
         if tokio::time::timeout(whole, stopping).await.is_err() {
             let text = "the stop took longer than daemon.stop_timeout; the rest is cut off";
@@ -228,11 +234,16 @@ enum Child {
     Parked,
     Listens,
     Broker,
+    Audit,
+    Spans,
+    Metrics,
     Hosts,
 }
 
 impl Child {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 14] = [
+        Self::Audit,
+        Self::Spans,
         Self::EraCache,
         Self::Catalog,
         Self::Upstreams,
@@ -243,8 +254,29 @@ impl Child {
         Self::Broker,
         Self::Parked,
         Self::Listens,
+        Self::Metrics,
         Self::Hosts,
     ];
+
+    /// The name of its type.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::EraCache => "EraCache",
+            Self::Catalog => "Catalog",
+            Self::Upstreams => "Upstreams",
+            Self::Exec => "Exec",
+            Self::Tasks => "Tasks",
+            Self::Artifacts => "Artifacts",
+            Self::Settings => "SettingsKeeper",
+            Self::Parked => "Parked",
+            Self::Listens => "Listens",
+            Self::Broker => "Broker",
+            Self::Audit => "Audit",
+            Self::Spans => "Spans",
+            Self::Metrics => "Metrics",
+            Self::Hosts => "Hosts",
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -271,6 +303,7 @@ impl Actor for Root {
         let daemon = parts.settings.settings().daemon;
         let intensity = Intensity::new(daemon.restart_intensity, daemon.restart_window);
         let children = HashMap::new();
+        parts.inside.chronicle.root(me.get_cell());
         let mut state = RootState { me: me.get_cell(), parts, children, intensity };
         for child in Child::ALL {
             state.start(child).await?;
@@ -332,9 +365,13 @@ impl RootState {
             Child::Parked => parts.parked.start(me).await?,
             Child::Listens => parts.listens.start(me, parts.events.clone()).await?,
             Child::Broker => parts.broker.start(me).await?,
+            Child::Audit => parts.inside.audit.start(me).await?,
+            Child::Spans => parts.inside.spans.start(me).await?,
+            Child::Metrics => parts.inside.metrics.start(me, parts.context()).await?,
             Child::Hosts => parts.hosts.start(me, parts.context()).await?,
         };
         self.children.insert(cell.get_id(), child);
+        self.parts.inside.chronicle.started(child.name(), cell);
         Ok(())
     }
 
@@ -344,6 +381,7 @@ impl RootState {
         if self.parts.root.is_ending() {
             return;
         }
+        self.parts.inside.chronicle.failed(child.name(), why);
         let text = format!("{child:?} failed and is started again: {why}");
         self.parts.events.emit(Event::new("daemon.part_failed", text));
         let again = self.intensity.admit(clock::now());

@@ -279,6 +279,7 @@ impl SettingsState {
 
 /// One job, from the files to the upstreams.
 async fn change(shared: Arc<Shared>, changes: Vec<Change>) -> Result<Changed, ChangeRefused> {
+    let names: Vec<&str> = changes.iter().map(|(def, _)| def.key).collect();
     let reading = Arc::clone(&shared);
     let read = tokio::task::spawn_blocking(move || read(&reading, &changes)).await;
     let read = read.unwrap_or_else(|error| Err(ChangeRefused::NotKept(error.to_string())));
@@ -289,6 +290,11 @@ async fn change(shared: Arc<Shared>, changes: Vec<Change>) -> Result<Changed, Ch
             let current = Current { loaded: Arc::clone(&now), problems: Vec::new() };
             shared.current.send_replace(Arc::new(current));
             shared.upstreams.apply(Arc::clone(&now.settings)).await?;
+            if !names.is_empty() {
+                // Names alone: a value may be secret.
+                let text = format!("set at run time: {}", names.join(", "));
+                shared.events.emit(Event::new("settings.changed", text));
+            }
             shared.events.emit(Event::new("daemon.reloaded", "the configuration was read again"));
             Ok(Changed { before, now })
         }

@@ -7,6 +7,7 @@
 
 mod answers;
 mod lists;
+mod source;
 mod subscribe;
 mod supervisor;
 
@@ -20,9 +21,13 @@ use tokio::sync::{oneshot, watch};
 
 pub use self::answers::Answers;
 use self::lists::{list_again, list_all, list_one};
+pub use self::source::{Source, Via};
 use self::supervisor::{Upstreams, UpstreamsMsg};
 use super::broker::BrokerHandle;
+use super::inside::meter::Meters;
+use super::inside::trace::Traces;
 use super::instance::Shop;
+use super::instance::spec::Surroundings;
 use super::pool::directory::{Directory, ScopeKey, Server};
 use super::pool::ongoing::{Called, Ongoing};
 use super::pool::rounds::Rounds;
@@ -39,6 +44,7 @@ use crate::protocol::revision::Era;
 use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::protocol::session::{Answer, Limit};
 use crate::settings::Settings;
+use crate::transport::http::client::Net;
 
 /// A host connection, for scope keys, labels and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,6 +64,8 @@ pub struct Caller {
     pub era: Era,
     /// Whom this request's upstream may ask.
     pub answers: Answers,
+    /// How it came; decides nothing.
+    pub source: Source,
 }
 
 /// One call on an upstream, in newest shape.
@@ -280,6 +288,26 @@ impl UpstreamsHandle {
     ) -> Result<Ongoing, Refused> {
         let task = UpstreamTask::resume(&self.shared, caller, server, id).await?;
         Ok(Ongoing::Task(Box::new(task)))
+    }
+
+    /// What is counted of each server.
+    pub fn meters(&self) -> &Meters {
+        &self.shared.shop.meters
+    }
+
+    /// Where variables, commands and folders are looked up.
+    pub(crate) fn around(&self) -> &dyn Surroundings {
+        &*self.shared.shop.around
+    }
+
+    /// Roots of trust and proxies.
+    pub(crate) fn net(&self) -> &Net {
+        &self.shared.shop.net
+    }
+
+    /// Frames to and from each server.
+    pub fn traces(&self) -> &Traces {
+        &self.shared.shop.traces
     }
 
     /// Who listens to what.

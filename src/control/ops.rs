@@ -1,6 +1,7 @@
 //! The table of ops. A row is written once; command, route, description and MCP tool follow (D-10).
 
 mod exec;
+mod inside;
 mod offers;
 mod questions;
 mod scripts;
@@ -69,6 +70,12 @@ pub enum OpName {
     Logs,
     /// What happened.
     Events,
+    /// Which calls were made.
+    Audit,
+    /// Messages to and from a server.
+    Trace,
+    /// The supervision tree.
+    Tree,
     /// Settings in force.
     SettingsGet,
     /// Settings changed at run time.
@@ -479,19 +486,10 @@ pub const OPS: &[Op] = &[
         needs: Needs::Running,
         answer: "LogsAnswer",
     },
-    Op {
-        name: OpName::Events,
-        id: "events",
-        command: Some(&["events"]),
-        verb: Verb::Get,
-        route: "/v1/events",
-        params: &[follow("Go on with new events, as a stream; on unless `false` is given.")],
-        effect: READ,
-        title: "Show events",
-        summary: "Shows what happened: starts, ends, failures and warnings.",
-        needs: Needs::Running,
-        answer: "EventsAnswer",
-    },
+    inside::EVENTS,
+    inside::AUDIT,
+    inside::TRACE,
+    inside::TREE,
     Op {
         name: OpName::SettingsGet,
         id: "settings_get",

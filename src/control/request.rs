@@ -1,12 +1,15 @@
 //! One op with its typed parameters, whichever way it was asked for: HTTP, MCP tool or command.
 
+mod inside;
+mod scripts;
+
 use serde_json::{Map, Value as Json, json};
 
 use super::ops::{Op, OpName, Param, ParamKind, Place};
 use super::route::{self, HttpParts};
 use super::types::{
-    AnswerRequest, ApiError, CallRequest, ExecRequest, FailureCode, PromptRequest,
-    ScriptRunRequest, SearchRequest, TypesRequest, WhoAnswers,
+    AnswerRequest, ApiError, AuditRequest, CallRequest, EventsRequest, ExecRequest, FailureCode,
+    PromptRequest, ScriptRunRequest, SearchRequest, TraceRequest, TypesRequest, WhoAnswers,
 };
 use crate::protocol::jsonrpc::{Object, RawJson};
 
@@ -140,10 +143,13 @@ pub enum OpCall {
         follow: bool,
     },
     /// See [`OpName::Events`].
-    Events {
-        /// As a stream that goes on.
-        follow: bool,
-    },
+    Events(EventsRequest),
+    /// See [`OpName::Audit`].
+    Audit(AuditRequest),
+    /// See [`OpName::Trace`].
+    Trace(TraceRequest),
+    /// See [`OpName::Tree`].
+    Tree,
     /// See [`OpName::SettingsGet`].
     SettingsGet {
         /// Only this setting or section.
@@ -212,7 +218,10 @@ impl OpCall {
             Self::Task { .. } => OpName::Task,
             Self::TaskCancel { .. } => OpName::TaskCancel,
             Self::Logs { .. } => OpName::Logs,
-            Self::Events { .. } => OpName::Events,
+            Self::Events(_) => OpName::Events,
+            Self::Audit(_) => OpName::Audit,
+            Self::Trace(_) => OpName::Trace,
+            Self::Tree => OpName::Tree,
             Self::SettingsGet { .. } => OpName::SettingsGet,
             Self::SettingsSet { .. } => OpName::SettingsSet,
             Self::Config => OpName::Config,
@@ -228,9 +237,11 @@ impl OpCall {
     /// Whether it is answered by a stream of events rather than by one answer.
     pub const fn streams(&self) -> bool {
         match self {
-            Self::Logs { follow, .. } | Self::Events { follow } | Self::Questions { follow } => {
-                *follow
-            }
+            Self::Logs { follow, .. }
+            | Self::Questions { follow }
+            | Self::Events(EventsRequest { follow, .. })
+            | Self::Audit(AuditRequest { follow, .. })
+            | Self::Trace(TraceRequest { follow, .. }) => *follow,
             Self::Call(call) | Self::Ask(call) => call.progress || call.questions.is_some(),
             Self::Exec(exec) => exec.progress || exec.questions.is_some(),
             Self::ScriptRun(run) => run.progress || run.questions.is_some(),
@@ -319,14 +330,7 @@ impl OpCall {
             }),
             OpName::Call => Self::Call(values.call()?),
             OpName::Ask => Self::Ask(values.call()?),
-            OpName::Exec => Self::Exec(ExecRequest {
-                code: values.needed("code"),
-                input: values.raw("input").cloned(),
-                timeout: values.read("timeout"),
-                project: values.text("project"),
-                progress: values.read("progress").unwrap_or(false),
-                questions: values.questions()?,
-            }),
+            OpName::Exec => Self::Exec(ExecRequest::read(&values)?),
             OpName::ElicitList => {
                 Self::Questions { follow: values.read("follow").unwrap_or(false) }
             }
@@ -340,14 +344,7 @@ impl OpCall {
             OpName::ElicitCancel => Self::Cancel { id: values.needed("id") },
             OpName::Scripts => Self::Scripts,
             OpName::Script => Self::Script { name: values.needed("name") },
-            OpName::ScriptRun => Self::ScriptRun(ScriptRunRequest {
-                name: values.needed("name"),
-                arguments: values.raw("arguments").cloned(),
-                timeout: values.read("timeout"),
-                project: values.text("project"),
-                progress: values.read("progress").unwrap_or(false),
-                questions: values.questions()?,
-            }),
+            OpName::ScriptRun => Self::ScriptRun(ScriptRunRequest::read(&values)?),
             OpName::ScriptSave => {
                 Self::ScriptSave { name: values.needed("name"), code: values.needed("code") }
             }
@@ -360,7 +357,10 @@ impl OpCall {
                 lines: values.read("lines"),
                 follow: values.read("follow").unwrap_or(false),
             },
-            OpName::Events => Self::Events { follow: values.read("follow").unwrap_or(true) },
+            OpName::Events => Self::Events(EventsRequest::read(&values)),
+            OpName::Audit => Self::Audit(AuditRequest::read(&values)),
+            OpName::Trace => Self::Trace(TraceRequest::read(&values)),
+            OpName::Tree => Self::Tree,
             OpName::SettingsGet => Self::SettingsGet { key: values.text("key") },
             OpName::SettingsSet => {
                 Self::SettingsSet { changes: values.read("settings").unwrap_or_default() }
@@ -430,14 +430,7 @@ impl OpCall {
                 put("progress", call.progress.then(|| RawJson::write(&true)));
                 put("questions", call.questions.map(|who| RawJson::write(who.as_str())));
             }
-            Self::Exec(exec) => {
-                put("code", Some(RawJson::write(&exec.code)));
-                put("input", exec.input.clone());
-                put("timeout", exec.timeout.as_ref().map(RawJson::write));
-                put("project", text(&exec.project));
-                put("progress", exec.progress.then(|| RawJson::write(&true)));
-                put("questions", exec.questions.map(|who| RawJson::write(who.as_str())));
-            }
+            Self::Exec(exec) => given = exec.given(),
             Self::Question { id: it } | Self::Decline { id: it } | Self::Cancel { id: it } => {
                 put("id", id(it));
             }
@@ -447,14 +440,7 @@ impl OpCall {
                 put("value", text(&answer.value));
             }
             Self::Script { name } | Self::ScriptRemove { name } => put("name", id(name)),
-            Self::ScriptRun(run) => {
-                put("name", Some(RawJson::write(&run.name)));
-                put("arguments", run.arguments.clone());
-                put("timeout", run.timeout.as_ref().map(RawJson::write));
-                put("project", text(&run.project));
-                put("progress", run.progress.then(|| RawJson::write(&true)));
-                put("questions", run.questions.map(|who| RawJson::write(who.as_str())));
-            }
+            Self::ScriptRun(run) => given = run.given(),
             Self::ScriptSave { name, code } => {
                 put("name", Some(RawJson::write(name)));
                 put("code", Some(RawJson::write(code)));
@@ -465,12 +451,14 @@ impl OpCall {
                 put("lines", lines.as_ref().map(RawJson::write));
                 put("follow", Some(RawJson::write(follow)));
             }
-            Self::Events { follow } | Self::Questions { follow } => {
-                put("follow", Some(RawJson::write(follow)));
-            }
+            Self::Questions { follow } => put("follow", Some(RawJson::write(follow))),
+            Self::Events(wanted) => given = wanted.given(),
+            Self::Audit(wanted) => given = wanted.given(),
+            Self::Trace(wanted) => given = wanted.given(),
             Self::SettingsGet { key } => put("key", text(key)),
             Self::SettingsSet { changes } => put("settings", Some(RawJson::write(changes))),
             Self::Reload
+            | Self::Tree
             | Self::Scripts
             | Self::Tasks
             | Self::Config

@@ -160,6 +160,7 @@ pub fn encode(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::types::EventsRequest;
 
     #[test]
     fn unknown_routes_and_methods_are_told_apart() {
@@ -187,8 +188,11 @@ mod tests {
 
     #[test]
     fn events_follow_unless_told_otherwise() {
-        assert_eq!(resolve("GET", "/v1/events", None, b""), Ok(OpCall::Events { follow: true }));
+        assert_eq!(
+            resolve("GET", "/v1/events", None, b""),
+            Ok(OpCall::Events(EventsRequest { follow: true, ..EventsRequest::default() }))
+        );
         let once = resolve("GET", "/v1/events", Some("follow=false"), b"");
-        assert_eq!(once, Ok(OpCall::Events { follow: false }));
+        assert_eq!(once, Ok(OpCall::Events(EventsRequest::default())));
     }
 }

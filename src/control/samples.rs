@@ -1,5 +1,7 @@
 //! One filled-in answer of each type: the examples of the `OpenAPI` description.
 
+mod inside;
+
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
@@ -34,6 +36,9 @@ pub(super) fn answers() -> Vec<(&'static str, Json)> {
         ("TaskCancelled", to_json(&t::TaskCancelled { task: task(), cancelled: true })),
         ("LogsAnswer", to_json(&logs())),
         ("EventsAnswer", to_json(&events())),
+        ("AuditAnswer", to_json(&inside::audit())),
+        ("TraceAnswer", to_json(&inside::trace())),
+        ("TreeAnswer", to_json(&inside::tree())),
         ("SettingsAnswer", to_json(&t::SettingsAnswer { settings: vec![setting()] })),
         ("SettingsChanged", to_json(&settings_changed())),
         ("ConfigAnswer", to_json(&config())),
@@ -425,6 +430,9 @@ mod tests {
                 "AskAnswer" => assert!(json["result"]["content"].is_array()),
                 "QuestionsAnswer" => assert!(json["questions"][0]["params"].is_object()),
                 "QuestionView" => assert!(json["params"].is_object()),
+                "AuditAnswer" => assert!(json["records"][0]["arguments"].is_object()),
+                "TraceAnswer" => round_trip::<t::TraceAnswer>(name, json),
+                "TreeAnswer" => round_trip::<t::TreeAnswer>(name, json),
                 "QuestionAnswered" => round_trip::<t::QuestionAnswered>(name, json),
                 "ScriptsAnswer" => round_trip::<t::ScriptsAnswer>(name, json),
                 "ScriptAnswer" => assert!(json["schema"]["properties"]["repo"].is_object()),

@@ -2,6 +2,7 @@
 
 mod doctor;
 mod exec;
+mod inside;
 mod offers;
 mod profiles;
 mod questions;
@@ -17,6 +18,10 @@ use crate::protocol::jsonrpc::RawJson;
 
 pub use doctor::{DoctorAnswer, Finding, Severity};
 pub use exec::{ConsoleLine, ExecRequest};
+pub use inside::{
+    ActorView, AuditAnswer, AuditRecord, AuditRequest, EventsRequest, FrameView, RestartView,
+    TraceAnswer, TraceRequest, TreeAnswer,
+};
 pub use offers::{
     FoundTool, NamespacePrompts, NamespaceResources, PromptRequest, PromptsAnswer, ResourcesAnswer,
     SearchAnswer, SearchRequest, TypesAnswer, TypesRequest,
@@ -344,6 +349,10 @@ pub mod stream {
     pub const MISSED: &str = "missed";
     /// A question that is open; data: a [`super::QuestionView`].
     pub const QUESTION: &str = "question";
+    /// A call of the audit; data: a [`super::AuditRecord`].
+    pub const CALL: &str = "call";
+    /// A frame to or from a server; data: a [`super::FrameView`].
+    pub const FRAME: &str = "frame";
     /// A question that no longer is; data: a [`super::QuestionClosed`].
     pub const CLOSED: &str = "closed";
 }
@@ -587,6 +596,9 @@ pub struct Failure {
     /// What to do next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The call in the audit, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<String>,
 }
 
 /// The kinds of failure; each has one HTTP status.
@@ -640,7 +652,8 @@ impl FailureCode {
 impl ApiError {
     /// A failure without reason and hint.
     pub fn new(code: FailureCode, message: impl Into<String>) -> Self {
-        let error = Failure { code, message: message.into(), reason: None, hint: None };
+        let error =
+            Failure { code, message: message.into(), reason: None, hint: None, audit: None };
         Self { error }
     }
 

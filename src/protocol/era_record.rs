@@ -20,6 +20,17 @@ pub enum EraSource {
     Forced,
 }
 
+impl EraSource {
+    /// The word for people and programs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Probe => "probe",
+            Self::Cache => "cache",
+            Self::Forced => "forced",
+        }
+    }
+}
+
 /// What is remembered of one process definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EraRecord {

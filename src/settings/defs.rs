@@ -8,6 +8,7 @@ mod artifacts;
 mod config;
 mod exec;
 mod http;
+mod inside;
 mod row;
 mod scripts;
 
@@ -82,6 +83,7 @@ const PARTS: &[&[Def]] = &[
     UPSTREAMS,
     http::ROWS,
     config::ROWS,
+    inside::ROWS,
     PROGRAM,
 ];
 

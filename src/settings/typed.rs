@@ -4,6 +4,7 @@ mod artifacts;
 mod config;
 mod elicit;
 mod exec;
+mod inside;
 mod listen;
 mod scripts;
 mod search;
@@ -22,6 +23,9 @@ pub use self::artifacts::ArtifactSettings;
 pub use self::config::ConfigSettings;
 pub use self::elicit::ElicitSettings;
 pub use self::exec::ExecSettings;
+pub use self::inside::{
+    AuditSettings, InsideSettings, MetricsSettings, OtelSettings, TraceSettings,
+};
 pub use self::listen::ListenSettings;
 pub use self::scripts::ScriptSettings;
 pub use self::search::SearchSettings;
@@ -81,6 +85,8 @@ pub struct Settings {
     pub config: ConfigSettings,
     /// Events, logs and the daemon itself.
     pub daemon: DaemonSettings,
+    /// Metrics, the audit and traces.
+    pub inside: InsideSettings,
     /// The command line.
     pub cli: CliSettings,
 }
@@ -420,6 +426,7 @@ impl Settings {
             types: v.types(),
             config: ConfigSettings::of(v),
             daemon: v.daemon(),
+            inside: InsideSettings::of(v),
             cli: CliSettings {
                 spinner_delay: v.time("cli.spinner_delay"),
                 spinner_tick: v.time("cli.spinner_tick"),

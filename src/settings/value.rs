@@ -62,6 +62,8 @@ pub enum Form {
     File,
     /// The address of a proxy, without a password; `off`, or nothing.
     Proxy,
+    /// An address of HTTP; `off`, or nothing.
+    Url,
 }
 
 impl Form {
@@ -86,7 +88,14 @@ impl Form {
             }
             Self::File if text.starts_with('/') => Ok(text.into()),
             Self::File => Err(wrong()),
-            Self::Proxy if text.is_empty() || text == "off" => Ok(text.into()),
+            Self::Proxy | Self::Url if text.is_empty() || text == "off" => Ok(text.into()),
+            Self::Url => {
+                let uri = text.parse::<http::Uri>().map_err(|_| wrong())?;
+                let known = matches!(uri.scheme_str(), Some("http" | "https"));
+                let named = uri.host().is_some_and(|host| !host.is_empty());
+                let plain = !text.contains('@') && uri.query().is_none();
+                if known && named && plain { Ok(text.into()) } else { Err(wrong()) }
+            }
             Self::Proxy => {
                 let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
                 if rest.contains('@') {
@@ -114,6 +123,7 @@ impl Form {
                 "the address of a proxy like http://proxy.example.org:3128 (https, socks5 and \
                  socks5h as well), or \"off\""
             }
+            Self::Url => "an address like http://127.0.0.1:4318, or \"off\"",
         }
     }
 
@@ -126,6 +136,7 @@ impl Form {
             Self::Origin => "a list of origins like https://app.example.org",
             Self::File => "a list of files by their paths from /",
             Self::Proxy => "a list of proxies like http://proxy.example.org:3128",
+            Self::Url => "a list of addresses like http://127.0.0.1:4318",
         }
     }
 }

@@ -42,9 +42,58 @@ pub fn resident_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
+/// How many files and sockets this process has open, where the system tells.
+pub fn open_files() -> Option<usize> {
+    let count = std::fs::read_dir("/proc/self/fd").ok()?.count();
+    // Without the one that reads the folder.
+    Some(count.saturating_sub(1))
+}
+
+/// How many files and sockets this process may have open, where the system tells.
+pub fn most_open_files() -> Option<u64> {
+    use nix::sys::resource::{Resource, getrlimit};
+    getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(soft, _)| soft)
+}
+
+/// Bytes that are free for us on the disk of a folder, where the system tells.
+pub fn free_bytes(folder: &Path) -> Option<u64> {
+    let about = nix::sys::statvfs::statvfs(folder).ok()?;
+    Some(about.blocks_available().saturating_mul(about.fragment_size()))
+}
+
+/// Whether this process may write into a folder.
+pub fn may_write(folder: &Path) -> bool {
+    use nix::unistd::{AccessFlags, access};
+    access(folder, AccessFlags::W_OK | AccessFlags::X_OK).is_ok()
+}
+
+/// Processes that run `program` from a file that has been replaced since, as far as we may see them.
+pub fn outdated(program: &Path) -> Vec<u32> {
+    let mut gone = program.as_os_str().to_owned();
+    gone.push(" (deleted)");
+    let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let old = |entry: std::fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let file = std::fs::read_link(entry.path().join("exe")).ok()?;
+        (file.as_os_str() == gone).then_some(pid)
+    };
+    let mut found: Vec<u32> = all.filter_map(|entry| old(entry.ok()?)).collect();
+    found.sort_unstable();
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_of_this_process_are_told() {
+        let (open, most) = (open_files().unwrap(), most_open_files().unwrap());
+        assert!(open > 2 && u64::try_from(open).unwrap() < most, "{open} of {most}");
+        let folder = tempfile::tempdir().unwrap();
+        assert!(free_bytes(folder.path()).unwrap() > 0 && may_write(folder.path()));
+        assert!(outdated(Path::new("/no/such/program")).is_empty());
+    }
 
     #[test]
     fn memory_is_told_and_grows_with_what_is_touched() {

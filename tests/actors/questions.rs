@@ -24,6 +24,7 @@ fn host(number: u64) -> Caller {
         label: "test".into(),
         era: Era::Legacy,
         answers: Answers::Inline { declared },
+        source: mcpx::actors::upstreams::Source::default(),
     }
 }
 

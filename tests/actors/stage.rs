@@ -145,6 +145,8 @@ impl Stage {
             broker: Arc::default(),
             alive: Alive::default(),
             net: Net::new(NetSpec::default()),
+            meters: mcpx::actors::inside::meter::Meters::default(),
+            traces: mcpx::actors::inside::trace::Traces::default(),
         };
         let upstreams = UpstreamsHandle::new(Arc::new(settings.clone()), shop);
         upstreams.start(stem.get_cell()).await.unwrap();
@@ -233,6 +235,7 @@ pub fn nobody() -> Caller {
         label: "test".into(),
         era: Era::Modern,
         answers: Answers::Nobody,
+        source: mcpx::actors::upstreams::Source::default(),
     }
 }
 
@@ -245,6 +248,7 @@ pub fn host(number: u64, project: &str) -> Caller {
         label: "test".into(),
         era: Era::Modern,
         answers: Answers::Nobody,
+        source: mcpx::actors::upstreams::Source::default(),
     }
 }
 

@@ -24,6 +24,7 @@ mod gap;
 mod hosts;
 mod http_door;
 mod http_limits;
+mod inside;
 mod killed;
 mod offers;
 mod orphans;

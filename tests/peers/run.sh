@@ -45,4 +45,7 @@ fetch_nginx
 CARGO_TARGET_DIR=$PEERS_DIR/rmcp cargo build --quiet --locked \
   --manifest-path "$here/rmcp/Cargo.toml"
 
+# Metrics and traces, read by the official packages; where less is asked for, not.
+if [ $# -eq 0 ]; then "$PEERS_DIR/venv/bin/python" "$here/python/inside.py" "$MCPX"; fi
+
 exec node "$here/run.mjs" "$@"

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use super::super::catalog::{CatalogServer, Listing, ToolRecord};
 use super::super::dispatch::{self, Context, Subject, Told};
 use super::super::support::progress::ProgressSender;
-use super::super::upstreams::{Answers, CallWant, Caller, Reason};
-use super::refused;
+use super::super::upstreams::{Answers, CallWant, Caller, Reason, Source, Via};
 use crate::control::ApiError;
 use crate::control::types::{
     AskAnswer, CallRequest, FailureCode, NamespaceTools, ToolsAnswer, TypesAnswer, TypesRequest,
@@ -18,6 +17,7 @@ use crate::protocol::revision::Era;
 use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::script::types::PRELUDE;
 use crate::settings::mistake::hint;
+use crate::transport::clock;
 
 /// Who calls when no host does.
 pub(super) fn caller(project: Option<&str>) -> Caller {
@@ -28,6 +28,7 @@ pub(super) fn caller(project: Option<&str>) -> Caller {
         label: Arc::from("mcpx"),
         era: Era::Modern,
         answers: Answers::Nobody,
+        source: Source::new(Via::Control),
     }
 }
 
@@ -178,7 +179,9 @@ pub(super) fn told_error(told: Told) -> ApiError {
         Reason::Unavailable | Reason::NotConfirmed => FailureCode::Unavailable,
         Reason::OutcomeUnknown => FailureCode::OutcomeUnknown,
     };
-    ApiError::new(code, told.text).with_reason(told.reason.as_str())
+    let mut error = ApiError::new(code, told.text).with_reason(told.reason.as_str());
+    error.error.audit = told.audit.map(|id| id.to_string());
+    error
 }
 
 /// The result with a flag beside it that is up for whatever failed, on either side (D-04).
@@ -197,12 +200,17 @@ async fn find(
     wanted: &CallRequest,
 ) -> Result<(Arc<CatalogServer>, Arc<ToolRecord>), ApiError> {
     let mut server = namespace(context, &wanted.namespace)?;
+    let begun = clock::now();
+    let turned_away = |server: &CatalogServer, told| {
+        let what = (server.def.key.as_str(), wanted.tool.as_str());
+        dispatch::turned_away(context, caller, what, begun, told)
+    };
     if server.listing == Listing::Never {
         context
             .upstreams
             .list_now(caller, &server.def.key, ListKind::Tools)
             .await
-            .map_err(refused)?;
+            .map_err(|refused| told_error(turned_away(&server, refused.into())))?;
         server = namespace(context, &wanted.namespace)?;
     }
     if server.tool(&wanted.tool).is_none() && matches!(server.listing, Listing::Incomplete(_)) {
@@ -210,11 +218,16 @@ async fn find(
             .upstreams
             .list_again(caller, &server.def.key, ListKind::Tools)
             .await
-            .map_err(refused)?;
+            .map_err(|refused| told_error(turned_away(&server, refused.into())))?;
         server = namespace(context, &wanted.namespace)?;
     }
     let tool = server.tool(&wanted.tool).cloned();
-    let tool = tool.ok_or_else(|| no_tool(&server, wanted))?;
+    let tool = tool.ok_or_else(|| {
+        let mut error = no_tool(&server, wanted);
+        let told = Told::new(Reason::Unavailable, error.error.message.clone());
+        error.error.audit = turned_away(&server, told).audit.map(|id| id.to_string());
+        error
+    })?;
     Ok((server, tool))
 }
 

@@ -1,9 +1,14 @@
 //! What does not work, as the daemon sees it: each server is started, opened and listed, and the
 //! step that fails is named with its mend.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::time::Duration;
+
 use super::super::dispatch::Context;
 use super::super::hosts::door::Door;
-use super::super::upstreams::{Answers, Caller, Reason};
+use super::super::inside::metrics::Window;
+use super::super::upstreams::{Answers, Caller, Reason, Refused, Source, Via};
 use super::servers;
 use crate::control::ApiError;
 use crate::control::types::{DoctorAnswer, Finding, Severity};
@@ -12,8 +17,11 @@ use crate::protocol::revision::Era;
 use crate::protocol::session::upstream::ListKind;
 use crate::settings::ServerDef;
 use crate::settings::servers::check_url;
+use crate::settings::value::duration_text;
 use crate::transport::http::address::shown;
 use crate::transport::http::net::is_this_machine;
+use crate::transport::stdio::locate::locate;
+use crate::transport::{clock, process};
 
 pub(super) async fn examine(context: &Context, server: Option<&str>) -> Result<RawJson, ApiError> {
     let mut findings = Vec::new();
@@ -31,6 +39,8 @@ pub(super) async fn examine(context: &Context, server: Option<&str>) -> Result<R
     };
     if server.is_none() {
         findings.extend(over_http(context).await);
+        findings.extend(inside(context));
+        findings.extend(programs(context).await);
     }
     for def in &defs {
         findings.push(one_server(context, def).await);
@@ -71,6 +81,7 @@ async fn over_http(context: &Context) -> Option<Finding> {
     }
 }
 
+/// Starts, opens and lists a server, and names the step that fails, or that takes longest.
 async fn one_server(context: &Context, def: &ServerDef) -> Finding {
     let subject = format!("server {}", def.key);
     let caller = Caller {
@@ -79,41 +90,178 @@ async fn one_server(context: &Context, def: &ServerDef) -> Finding {
         label: "mcpx doctor".into(),
         era: Era::Modern,
         answers: Answers::Nobody,
+        source: Source::new(Via::Control),
     };
-    match context.upstreams.list_now(&caller, &def.key, ListKind::Tools).await {
-        Ok(()) => {
-            let snapshot = context.catalog.snapshot();
-            let entry = snapshot.servers.iter().find(|entry| entry.def.key == def.key);
-            let count = entry.map_or(0, |entry| entry.tools.len());
-            let protocol = context.upstreams.protocol().await;
-            let spoken = protocol.iter().find(|status| status.server == def.key);
-            let revision = spoken.and_then(|status| status.revision.clone());
-            let revision = revision.map(|text| format!(", revision {text}")).unwrap_or_default();
-            let does = if def.is_remote() { "answers" } else { "starts" };
-            Finding::ok(subject, format!("{does} and lists {count} tools{revision}"))
-        }
+    let begun = clock::now();
+    let listed = context.upstreams.list_now(&caller, &def.key, ListKind::Tools).await;
+    let took = millis(clock::now().saturating_duration_since(begun));
+    match listed {
+        Ok(()) => works(context, def, subject, took).await,
         Err(refused) => {
-            let mend = match refused.reason {
-                Reason::Timeout => match &refused.limit {
-                    Some(limit) => format!(
-                        "raise the setting {} (now {}) if the server is only slow",
-                        limit.setting, limit.value
-                    ),
-                    None => "see `mcpx logs` for what it does meanwhile".to_owned(),
-                },
-                _ if def.is_remote() => format!(
-                    "see to its `url`, its `auth` and the network (settings proxy.* and tls.*); \
-                     then `mcpx restart {}`",
-                    def.key
-                ),
-                _ => format!(
-                    "`mcpx logs {0}` shows what it wrote; after a change `mcpx restart {0}`",
-                    def.key
-                ),
-            };
-            Finding::bad(Severity::Error, subject, refused.text, mend)
+            let step = failing_step(context, def, &refused).await;
+            let mend = mend(def, &refused);
+            let text = format!("{} (at its {step}, after {})", refused.text, shown_ms(took));
+            Finding::bad(Severity::Error, subject, text, mend).at(step, took)
         }
     }
+}
+
+async fn works(context: &Context, def: &ServerDef, subject: String, took: u64) -> Finding {
+    let snapshot = context.catalog.snapshot();
+    let entry = snapshot.servers.iter().find(|entry| entry.def.key == def.key);
+    let count = entry.map_or(0, |entry| entry.tools.len());
+    let protocol = context.upstreams.protocol().await;
+    let spoken = protocol.into_iter().find(|status| status.server == def.key);
+    let spoken = spoken.and_then(|status| {
+        let how = status.era_source.map(|source| format!(", by {}", source.as_str()));
+        Some(format!(
+            ", revision {} ({}{})",
+            status.revision?,
+            status.era?,
+            how.unwrap_or_default()
+        ))
+    });
+    let status = context.upstreams.status_of(&def.key).await;
+    let instance = status.as_ref().and_then(|status| status.instances.first());
+    let opened = instance.and_then(|instance| instance.opened_ms);
+    let does = if def.is_remote() { "answers" } else { "starts" };
+    let (when, step, longest) = match opened {
+        // It was started for this: the rest of the time went into its list.
+        Some(opened) if opened <= took => {
+            let list = took - opened;
+            let (step, longest) =
+                if opened >= list { ("handshake", opened) } else { ("list", list) };
+            let text = format!(
+                " within {} and lists {count} tools within {}",
+                shown_ms(opened),
+                shown_ms(list)
+            );
+            (text, step, longest)
+        }
+        Some(opened) => {
+            (format!(" (within {}) and lists {count} tools", shown_ms(opened)), "handshake", opened)
+        }
+        None => (format!(" and lists {count} tools"), "list", took),
+    };
+    let text = format!("{does}{when}{}", spoken.unwrap_or_default());
+    Finding::ok(subject, text).at(step, longest)
+}
+
+/// At which step a server failed: by the limit that struck, else by how far it came.
+async fn failing_step(context: &Context, def: &ServerDef, refused: &Refused) -> &'static str {
+    match refused.limit.as_ref().map(|limit| limit.setting) {
+        Some("process.spawn_timeout") => return "start",
+        Some("upstream.handshake_timeout") => return "handshake",
+        Some("upstream.list_timeout" | "expose.list_wait") => return "list",
+        _ => {}
+    }
+    let status = context.upstreams.status_of(&def.key).await;
+    let is = |state| {
+        status.as_ref().is_some_and(|status| status.instances.iter().any(|one| one.state == state))
+    };
+    match () {
+        () if is("ready") => "list",
+        () if is("starting") => "handshake",
+        () => "start",
+    }
+}
+
+fn mend(def: &ServerDef, refused: &Refused) -> String {
+    match refused.reason {
+        Reason::Timeout => match &refused.limit {
+            Some(limit) => format!(
+                "raise the setting {} (now {}) if the server is only slow",
+                limit.setting, limit.value
+            ),
+            None => "see `mcpx logs` for what it does meanwhile".to_owned(),
+        },
+        _ if def.is_remote() => format!(
+            "see to its `url`, its `auth` and the network (settings proxy.* and tls.*); \
+             then `mcpx restart {}`",
+            def.key
+        ),
+        _ => format!(
+            "`mcpx logs {0}` shows what it wrote; after a change `mcpx restart {0}`",
+            def.key
+        ),
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn shown_ms(ms: u64) -> String {
+    if ms == 0 { "1ms".to_owned() } else { duration_text(Duration::from_millis(ms)) }
+}
+
+/// The PATH that servers get, and the programs that several of them are started with.
+async fn programs(context: &Context) -> Vec<Finding> {
+    let around = context.upstreams.around();
+    let env = around.base().await;
+    let path = env.iter().rev().find(|(name, _)| name == "PATH");
+    let path = path.map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut findings = vec![if path.is_empty() {
+        let mend = "set PATH in the environment of the daemon, or in that of the login shell";
+        Finding::bad(Severity::Warning, "PATH", "servers get none", mend)
+    } else {
+        Finding::ok("PATH", format!("servers get {path}"))
+    }];
+    let settings = context.settings();
+    let own = settings.servers.iter().filter(|def| !def.is_remote() && !def.builtin);
+    let named: BTreeSet<&str> = own
+        .filter_map(|def| def.command.first())
+        .map(String::as_str)
+        // What has a path, or a reference in it, is its server's own.
+        .filter(|program| !program.contains(['/', '$']))
+        .collect();
+    let home = around.home();
+    for program in named {
+        let subject = format!("program {program}");
+        findings.push(match locate(OsStr::new(program), &env, home) {
+            Ok(file) => Finding::ok(subject, format!("{}", file.display())),
+            Err(error) => Finding::bad(
+                Severity::Error,
+                subject,
+                error.to_string(),
+                "install it, or see to the PATH of the login shell; then `mcpx restart` its servers",
+            ),
+        });
+    }
+    findings
+}
+
+/// What the daemon itself is short of.
+fn inside(context: &Context) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let (Some(open), Some(most)) = (process::open_files(), process::most_open_files()) {
+        let text = format!("{open} of {most} files and sockets are open");
+        let much =
+            u64::try_from(open).unwrap_or(u64::MAX).saturating_mul(10) > most.saturating_mul(8);
+        findings.push(if much {
+            let mend =
+                "raise the limit: LimitNOFILE= in the unit, or `ulimit -n` where it is started";
+            Finding::bad(Severity::Warning, "daemon", text, mend)
+        } else {
+            Finding::ok("daemon", text)
+        });
+    }
+    if let Window::Stuck(why) = context.inside.metrics.window() {
+        let mend = "set metrics.listen to a port that is free, or to \"off\"";
+        findings.push(Finding::bad(Severity::Error, "metrics", why, mend));
+    }
+    let dropped = context.inside.audit.dropped();
+    if dropped > 0 {
+        let text = format!("{dropped} calls were not recorded in the audit");
+        let mend = "see `mcpx events --kind daemon.warning`; the state folder may be full";
+        findings.push(Finding::bad(Severity::Warning, "audit", text, mend));
+    }
+    if let Some(last) = context.inside.chronicle.failures().last() {
+        let text = format!("{} failed inside mcpx and was started again: {}", last.part, last.why);
+        let mend = "`mcpx ps --tree` shows how often; please report it with the log";
+        findings.push(Finding::bad(Severity::Warning, "daemon", text, mend));
+    }
+    findings
 }
 
 /// A credential that everybody on the way can read.

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use super::super::dispatch::Context;
 use super::super::hosts::Attached;
+use super::super::inside::metrics;
 use super::{execute, streams};
 use crate::control::attach::Attach;
 use crate::control::types::FailureCode;
@@ -45,6 +46,7 @@ async fn answer(context: &Arc<Context>, request: HttpIn) -> Result<HttpOut, ApiE
         route::OPENAPI => {
             Ok(json(StatusCode::OK, &RawJson::write(&openapi::describe(context.identity.version))))
         }
+        metrics::PATH if request.method == Method::GET => Ok(metrics::answer(context).await),
         path => {
             let verb = request.method.as_str();
             let query = request.query.as_deref();

@@ -8,6 +8,7 @@ mod config;
 mod doctor;
 mod exec;
 pub mod http;
+mod inside;
 mod offers;
 mod questions;
 mod scripts;
@@ -91,7 +92,10 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         OpCall::Logs { server, lines, .. } => {
             servers::logs(context, server.as_deref(), lines).await
         }
-        OpCall::Events { .. } => Ok(streams::events_so_far(context)),
+        OpCall::Events(wanted) => streams::events_so_far(context, &wanted),
+        OpCall::Audit(wanted) => inside::audit(context, wanted).await,
+        OpCall::Trace(wanted) => inside::trace(context, &wanted),
+        OpCall::Tree => inside::tree(context).await,
         OpCall::SettingsGet { key } => config::settings(context, key.as_deref()),
         OpCall::SettingsSet { changes } => config::change(context, &changes).await,
         OpCall::Config => Ok(config::show(context)),

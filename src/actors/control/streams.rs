@@ -14,10 +14,10 @@ use super::super::events::Event;
 use super::super::support::progress::{self, CallNote, ProgressSender, Wants};
 use super::super::support::task;
 use super::sse::{self, EventSender};
-use super::{calls, exec, scripts, servers};
+use super::{calls, exec, inside, scripts, servers};
 use crate::control::types::{
-    ConsoleLine, EventView, EventsAnswer, LogLine, Missed, QuestionClosed, WhoAnswers,
-    stream as names,
+    ConsoleLine, EventView, EventsAnswer, EventsRequest, LogLine, Missed, QuestionClosed,
+    WhoAnswers, stream as names,
 };
 use crate::control::{ApiError, OpCall};
 use crate::protocol::jsonrpc::RawJson;
@@ -35,8 +35,26 @@ pub(super) fn open(
     let (sender, receiver) = sse::channel();
     let context = Arc::clone(context);
     match call.clone() {
-        OpCall::Events { .. } => {
-            task::spawn(events(context, sender));
+        OpCall::Events(wanted) => match inside::events_wanted(&context, &wanted) {
+            Ok(wanted) => {
+                task::spawn(events(context, wanted, sender));
+            }
+            Err(error) => return Some(Err(error)),
+        },
+        OpCall::Audit(wanted) => {
+            let told = sender.clone();
+            task::spawn(async move {
+                told_error(&told, inside::follow_audit(context, wanted, sender).await).await;
+            });
+        }
+        OpCall::Trace(wanted) => {
+            if let Err(error) = servers::find(&context, &wanted.server) {
+                return Some(Err(error));
+            }
+            let told = sender.clone();
+            task::spawn(async move {
+                told_error(&told, inside::follow_trace(context, wanted, sender).await).await;
+            });
         }
         OpCall::Questions { .. } => {
             task::spawn(questions(context.broker.listen(), sender));
@@ -101,16 +119,29 @@ fn view(event: &Event) -> EventView {
 }
 
 /// The kept events, for those who do not follow.
-pub(super) fn events_so_far(context: &Context) -> RawJson {
+pub(super) fn events_so_far(
+    context: &Context,
+    wanted: &EventsRequest,
+) -> Result<RawJson, ApiError> {
+    let wanted = inside::events_wanted(context, wanted)?;
     let (kept, _) = context.events.listen(0);
-    RawJson::write(&EventsAnswer { events: kept.iter().map(|event| view(event)).collect() })
+    let kept = kept.iter().filter(|event| wanted.wants(event.kind, event.server.as_deref()));
+    Ok(RawJson::write(&EventsAnswer { events: kept.map(|event| view(event)).collect() }))
 }
 
-async fn events(context: Arc<Context>, sender: EventSender) {
+/// A stream that could not begin says why.
+async fn told_error(sender: &EventSender, outcome: Result<(), ApiError>) {
+    if let Err(error) = outcome {
+        sender.send(names::ERROR, &error).await;
+    }
+}
+
+async fn events(context: Arc<Context>, wanted: EventsRequest, sender: EventSender) {
     // Who follows events sees questions as they are asked (product.md 8).
     let _listening = context.broker.listen();
     let (kept, mut feed) = context.events.listen(0);
-    for event in kept {
+    let wants = |event: &Event| wanted.wants(event.kind, event.server.as_deref());
+    for event in kept.into_iter().filter(|event| wants(event)) {
         if !sender.send(names::EVENT, &view(&event)).await {
             return;
         }
@@ -121,8 +152,11 @@ async fn events(context: Arc<Context>, sender: EventSender) {
             () = sender.closed() => return,
         };
         let sent = match next {
-            Ok(event) => sender.send(names::EVENT, &view(&event)).await,
-            Err(RecvError::Lagged(missed)) => sender.send(names::MISSED, &Missed { missed }).await,
+            Ok(event) => !wants(&event) || sender.send(names::EVENT, &view(&event)).await,
+            Err(RecvError::Lagged(missed)) => {
+                context.events.missed(missed);
+                sender.send(names::MISSED, &Missed { missed }).await
+            }
             Err(RecvError::Closed) => return,
         };
         if !sent {

@@ -9,7 +9,7 @@ use super::arguments::{self, Wanted};
 use super::as_task::{self, Plan};
 use super::nearest::did_you_mean;
 use super::outside::{self, Origin};
-use super::{Context, Request, Told, tools};
+use super::{Context, Request, Told, recorded, tools};
 use crate::actors::catalog::{CatalogServer, Listing, Snapshot, ToolRecord};
 use crate::actors::upstreams::{Answers, Caller, Reason};
 use crate::protocol::jsonrpc::{Object, RawJson};
@@ -17,6 +17,7 @@ use crate::protocol::model::{answers, questions, tool_result};
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::script::names;
+use crate::transport::clock;
 
 pub(super) async fn answer(context: &Context, request: Request, params: &Object) -> Outcome {
     let told = |text: String| Ok(tool_result::text_result(&text, true));
@@ -84,20 +85,27 @@ struct Prepared {
 async fn prepare(context: &Context, caller: &Caller, wanted: &Wanted) -> Result<Prepared, RawJson> {
     let told = |text: String| tool_result::text_result(&text, true);
     // product.md 7: what is not there is unavailable.
-    let missing = |text| Told { reason: Reason::Unavailable, text }.as_tool_result();
+    let missing = |text| Told::new(Reason::Unavailable, text).as_tool_result();
     let find = || find_server(&context.catalog.snapshot(), &wanted.namespace).map_err(missing);
     let mut server = find()?;
+    // Only where something has to be waited for, or goes wrong: an ordinary call does not pay for it.
+    let turned_away = |server: &CatalogServer, begun, told| {
+        let what = (server.def.key.as_str(), wanted.tool.as_str());
+        recorded::turned_away(context, caller, what, begun, told).as_tool_result()
+    };
     if server.listing == Listing::Never {
         // Nobody has asked this server for its tools yet; the call needs their names and hints.
+        let begun = clock::now();
         let listed =
             Box::pin(context.upstreams.list_now(caller, &server.def.key, ListKind::Tools)).await;
-        listed.map_err(|refused| Told::from(refused).as_tool_result())?;
+        listed.map_err(|refused| turned_away(&server, begun, refused.into()))?;
         server = find()?;
     }
     if tool_of(&server, &wanted.tool).is_none() && matches!(server.listing, Listing::Incomplete(_))
     {
+        let begun = clock::now();
         let listed = context.upstreams.list_again(caller, &server.def.key, ListKind::Tools).await;
-        listed.map_err(|refused| Told::from(refused).as_tool_result())?;
+        listed.map_err(|refused| turned_away(&server, begun, refused.into()))?;
         server = find()?;
     }
     let Some(tool) = tool_of(&server, &wanted.tool) else {
@@ -106,11 +114,12 @@ async fn prepare(context: &Context, caller: &Caller, wanted: &Wanted) -> Result<
             Listing::Incomplete(why) => format!(" Its list is incomplete: {why}."),
             Listing::Never | Listing::Whole => String::new(),
         };
-        return Err(missing(format!(
+        let text = format!(
             "server `{}` has no tool `{}`.{near}{incomplete} mcpx_namespaces with this namespace \
              lists its tools.",
             server.def.namespace, wanted.tool
-        )));
+        );
+        return Err(turned_away(&server, clock::now(), Told::new(Reason::Unavailable, text)));
     };
     let arguments = arguments::for_tool(wanted.arguments.as_ref(), &tool.raw)
         .map_err(|why| told(with_schema(&why, &tool)))?;

@@ -43,10 +43,10 @@ fn decide(settings: &Settings, server: &str, tool: &ToolRecord, params: &RawJson
     };
     match rule {
         // Denied since it was found: as if it had never been there.
-        Rule::Deny => Verdict::Deny(Told {
-            reason: Reason::Unavailable,
-            text: format!("server `{server}` has no tool `{}`.", tool.name),
-        }),
+        Rule::Deny => Verdict::Deny(Told::new(
+            Reason::Unavailable,
+            format!("server `{server}` has no tool `{}`.", tool.name),
+        )),
         Rule::Ask => Verdict::Ask(question(server, tool, params)),
         Rule::Allow
             if settings.elicit.confirm_destructive && Hints::of(&tool.raw).is_destructive() =>
@@ -103,7 +103,7 @@ pub(crate) fn approved(reply: &Reply) -> bool {
 pub(crate) fn refused(what: &str) -> Told {
     let text =
         format!("not confirmed: {what} was not called, because the person asked did not agree");
-    Told { reason: Reason::NotConfirmed, text }
+    Told::new(Reason::NotConfirmed, text)
 }
 
 /// What the caller is told where nobody can be asked: the call is not made.
@@ -113,7 +113,7 @@ pub(crate) fn nobody(what: &str) -> Told {
          that can be asked (elicitation), or keep `mcpx elicit watch` open in a terminal, or allow the tool \
          in [policy] of the configuration (where elicit.confirm_destructive asks, that can be turned off)"
     );
-    Told { reason: Reason::NotConfirmed, text }
+    Told::new(Reason::NotConfirmed, text)
 }
 
 #[cfg(test)]

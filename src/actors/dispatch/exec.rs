@@ -24,7 +24,7 @@ use super::{Context, Listed, Repeats, Request, Subject, Told, rounds};
 use crate::actors::artifacts::Stored;
 use crate::actors::exec::{Deadline, Running, ScriptLine};
 use crate::actors::support::progress::ProgressSender;
-use crate::actors::upstreams::{Answers, CallWant, Caller};
+use crate::actors::upstreams::{Answers, CallWant, Caller, Source};
 use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::model::tasks::Support;
 use crate::protocol::session::Outcome;
@@ -160,7 +160,11 @@ fn begin(context: &Context, want: &CallWant, rest: Rest, script: Script) -> Runn
     Running::new(settings.elicit.max_open, deadline.clone(), |line| {
         let Rest { repeats, listed, session } = rest;
         let answers = answers(&want.caller.answers, line);
-        let caller = Caller { answers, ..want.caller.clone() };
+        let caller = Caller {
+            answers,
+            source: Source { script: true, ..want.caller.source.clone() },
+            ..want.caller.clone()
+        };
         let notes = Notes::new(want.progress.clone(), &settings.call);
         let context = context.clone();
         let maker = maker(script.name.as_deref());

@@ -22,6 +22,7 @@ mod outcome;
 mod outside;
 mod prompts;
 mod read_tool;
+mod recorded;
 mod repeats;
 mod resources;
 mod resources_tool;
@@ -34,6 +35,7 @@ mod subscriptions;
 mod task_tool;
 mod tasks;
 mod tools;
+mod traced;
 mod types;
 
 use std::sync::Arc;
@@ -58,6 +60,7 @@ pub(crate) use core_tools::instructions;
 pub(crate) use listed::{Listed, Views};
 pub(crate) use outcome::Told;
 pub(crate) use prompts::get_from as get_prompt;
+pub(crate) use recorded::turned_away;
 pub(crate) use repeats::Repeats;
 pub(crate) use resources::{Wanted, read_address};
 pub(crate) use resumed::Resumer;
@@ -98,6 +101,8 @@ pub struct Context {
     pub hosts: super::hosts::HostsHandle,
     /// Where hosts come in over HTTP.
     pub door: super::hosts::door::DoorHandle,
+    /// What goes on inside.
+    pub inside: super::inside::Inside,
     /// Changes settings, reloads and ends the daemon.
     pub root: super::root::RootHandle,
 }
@@ -173,6 +178,13 @@ pub(crate) struct Request {
 /// Answers one request. What is not a call of a tool is boxed, here and in [`tools::call`], so that
 /// a call's task does not carry the room of everything else a host can ask.
 pub(crate) async fn answer(context: &Context, request: Request) -> Outcome {
+    if context.inside.spans.is_on() {
+        return Box::pin(traced::answer(context, request)).await;
+    }
+    perform(context, request).await
+}
+
+async fn perform(context: &Context, request: Request) -> Outcome {
     match request.method.as_str() {
         "tools/list" => Box::pin(tools::list(context, &request)).await,
         "tools/call" => tools::call(context, request).await,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Context;
+use crate::actors::inside::audit::AuditId;
 use crate::actors::upstreams::{CallWant, Reason, Refused};
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 use crate::protocol::model::{answers, tool_result};
@@ -15,23 +16,32 @@ pub(crate) struct Told {
     pub(crate) reason: Reason,
     /// What happened, why, and what to do next.
     pub(crate) text: String,
+    /// The record of the call, where there is one.
+    pub(crate) audit: Option<AuditId>,
 }
 
 impl From<Refused> for Told {
     fn from(refused: Refused) -> Self {
-        Self { reason: refused.reason, text: refused.text }
+        Self::new(refused.reason, refused.text)
     }
 }
 
 impl Told {
+    /// For this reason.
+    pub(crate) fn new(reason: Reason, text: impl Into<String>) -> Self {
+        Self { reason, text: text.into(), audit: None }
+    }
+
     /// A tools/call result: models read it, so it is a result with `isError` and not an error.
     pub(crate) fn as_tool_result(&self) -> RawJson {
-        tool_result::refused_result(self.reason.as_str(), &self.text)
+        let audit = self.audit.map(|id| id.to_string());
+        tool_result::refused_call(self.reason.as_str(), &self.text, audit.as_deref())
     }
 
     /// The answer to any other request.
     pub(crate) fn as_error(&self) -> RpcError {
-        answers::refused(self.reason.as_str(), &self.text)
+        let audit = self.audit.map(|id| id.to_string());
+        answers::refused_call(self.reason.as_str(), &self.text, audit.as_deref())
     }
 }
 
@@ -50,7 +60,7 @@ pub(super) fn answer_outcome(
     is_tool: bool,
     answered: Result<Answer, Refused>,
 ) -> Result<Outcome, Told> {
-    let told = |reason, text| Err(Told { reason, text });
+    let told = |reason, text: String| Err(Told::new(reason, text));
     match answered.map_err(Told::from)? {
         Answer::Complete(result) => Ok(Ok(result)),
         Answer::Error(error) => Ok(Err(error)),

@@ -11,7 +11,7 @@ use super::outcome::Told;
 use super::rounds::{self, Subject};
 use super::{Context, tools};
 use crate::actors::tasks::{Facts, Handover, Resume, Work};
-use crate::actors::upstreams::{Answers, CallWant, Caller};
+use crate::actors::upstreams::{Answers, CallWant, Caller, Source};
 use crate::protocol::jsonrpc::{Method, RawJson};
 use crate::protocol::revision::Era;
 use crate::protocol::session::Outcome;
@@ -36,6 +36,7 @@ impl Resume for Resumer {
             label: Arc::from(facts.host.as_str()),
             era: if facts.legacy { Era::Legacy } else { Era::Modern },
             answers: Answers::Task(handover.clone()),
+            source: Source::default(),
         };
         let (context, tool) = (Arc::clone(&self.0), facts.tool.clone());
         let (server, upstream) = (Arc::from(facts.server.as_str()), upstream.to_owned());
@@ -54,7 +55,7 @@ async fn go_on(
     upstream: String,
 ) -> Result<Outcome, Told> {
     let ongoing = context.upstreams.resume_task(caller.clone(), &server, upstream).await?;
-    let want = CallWant {
+    let mut want = CallWant {
         server: Arc::clone(&server),
         caller,
         method: Method::known("tools/call"),
@@ -64,6 +65,6 @@ async fn go_on(
         task: None,
     };
     let subject = Subject { kind: "tool", name: tool, server: &server };
-    let outcome = rounds::go_on(context, subject, &want, ongoing).await?;
+    let outcome = rounds::go_on(context, subject, &mut want, ongoing).await?;
     Ok(outcome.map(|result| tools::with_addresses(context, &server, result)))
 }

@@ -18,6 +18,7 @@ use memchr::memmem;
 
 use super::Context;
 use super::outcome::{Told, answer_outcome};
+use super::recorded::Recording;
 use crate::actors::catalog::ToolRecord;
 use crate::actors::exec::Running;
 use crate::actors::parked::Fetched;
@@ -36,7 +37,7 @@ pub(crate) use self::conversation::Conversation;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {
     /// `tool`, `prompt`, `resource`.
-    pub(crate) kind: &'a str,
+    pub(crate) kind: &'static str,
     /// Its name on its server.
     pub(crate) name: &'a str,
     /// The server's configuration key.
@@ -53,6 +54,17 @@ impl fmt::Display for Subject<'_> {
 /// Makes one call of a method that may ask, and sees it to what its caller is to be told: its outcome,
 /// or an `input_required` result for a modern host. `tool` is given for a call of one.
 pub(crate) async fn call(
+    context: &Context,
+    subject: Subject<'_>,
+    tool: Option<&ToolRecord>,
+    mut want: CallWant,
+) -> Result<Outcome, Told> {
+    let recording = Recording::begin(context, subject, &mut want);
+    let outcome = attempt(context, subject, tool, want).await;
+    recording.end(outcome)
+}
+
+async fn attempt(
     context: &Context,
     subject: Subject<'_>,
     tool: Option<&ToolRecord>,
@@ -87,11 +99,13 @@ pub(crate) async fn call(
 pub(super) async fn go_on(
     context: &Context,
     subject: Subject<'_>,
-    want: &CallWant,
+    want: &mut CallWant,
     ongoing: Ongoing,
 ) -> Result<Outcome, Told> {
     let call = Call { context, subject, tool: None };
-    call.run(want, Box::new(Conversation::new(Box::new(ongoing), want))).await
+    let recording = Recording::begin(context, subject, want);
+    let outcome = call.run(want, Box::new(Conversation::new(Box::new(ongoing), want))).await;
+    recording.end(outcome)
 }
 
 /// Sees a run of a script of ours to its outcome, or to where its host has to answer. `begin` is called
@@ -301,7 +315,7 @@ impl Call<'_> {
              setting {} admits; it was told to cancel, but may have taken effect",
             self.subject, limit.value, limit.setting
         );
-        Told { reason: Reason::Busy, text }
+        Told::new(Reason::Busy, text)
     }
 
     fn gave_way(self) -> Told {
@@ -312,7 +326,7 @@ impl Call<'_> {
              anew without `requestState`, and answer sooner, or give the server `scope = \"session\"`",
             self.subject, self.subject.server, limit.setting, limit.value
         );
-        Told { reason: Reason::Timeout, text }
+        Told::new(Reason::Timeout, text)
     }
 
     fn gone(self) -> Told {
@@ -321,7 +335,7 @@ impl Call<'_> {
              has ended; it may or may not have taken effect, check before trying again",
             self.subject
         );
-        Told { reason: Reason::OutcomeUnknown, text }
+        Told::new(Reason::OutcomeUnknown, text)
     }
 }
 

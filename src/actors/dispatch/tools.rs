@@ -11,7 +11,7 @@ use super::outcome::Told;
 use super::rounds::{self, Subject};
 use super::{
     Context, Request, call_tool, core_tools, exec, namespaces, nearest, offers, op_tools,
-    read_tool, resources, resources_tool, scripts_tool, search, status, task_tool, types,
+    read_tool, recorded, resources, resources_tool, scripts_tool, search, status, task_tool, types,
 };
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
 use crate::actors::upstreams::{CallWant, Caller, Reason};
@@ -21,6 +21,7 @@ use crate::protocol::model::links;
 use crate::protocol::session::Outcome;
 use crate::protocol::session::upstream::{ListKind, TaskWant};
 use crate::settings::{ExposeMode, Settings};
+use crate::transport::clock;
 
 /// The tools of mcpx itself that are listed under these settings, in order.
 pub(crate) fn own_tools(settings: &Settings, view: &View) -> Vec<RawJson> {
@@ -95,7 +96,7 @@ pub(super) async fn list(context: &Context, request: &Request) -> Outcome {
 }
 
 /// Calls one of mcpx's own tools, or an upstream's under its exposed name.
-pub(super) async fn call(context: &Context, request: Request) -> Outcome {
+pub(super) async fn call(context: &Context, mut request: Request) -> Outcome {
     let member = |key| request.params.member(key);
     let name = member("name").and_then(|name| name.text());
     let name = name.ok_or_else(|| malformed("tools/call needs a `name`"))?;
@@ -157,6 +158,9 @@ pub(super) async fn call(context: &Context, request: Request) -> Outcome {
     if let Some(headers) = &request.headers {
         param_headers::check_call(headers, &entry.definition, member("arguments").as_ref())?;
     }
+    if name != entry.tool.name && context.inside.audit.is_on() {
+        request.caller.source.named = Some(name.as_str().into());
+    }
     // Under its own name the tool gets the parameters as they came.
     let upstream = if name == entry.tool.name {
         request.params.clone()
@@ -216,10 +220,12 @@ async fn find_unlisted(
     let mut told = None;
     // More than one only where one prefix begins with another.
     for server in context.catalog.view(&settings.expose).unlisted(name) {
+        let begun = clock::now();
         if let Err(refused) =
             context.upstreams.list_now(caller, &server.def.key, ListKind::Tools).await
         {
-            told = Some(Told::from(refused));
+            let what = (server.def.key.as_str(), name);
+            told = Some(recorded::turned_away(context, caller, what, begun, refused.into()));
         }
     }
     let view = context.catalog.view(&settings.expose);
@@ -238,7 +244,7 @@ fn unlistable(name: &str, server: &str, why: &str) -> Told {
         "whether server `{server}` has the tool behind `{name}` is not known: its tools could not \
          be listed ({why}); `mcpx status {server}` tells more, `mcpx restart {server}` tries again"
     );
-    Told { reason: Reason::Unavailable, text }
+    Told::new(Reason::Unavailable, text)
 }
 
 /// One tools/call on an upstream.

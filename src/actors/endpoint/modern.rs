@@ -22,7 +22,7 @@ use crate::actors::events::Event;
 use crate::actors::listen::{Known, ListenArgs, Way, closing_room};
 use crate::actors::support::progress::{self, CallNote, ProgressReceiver, Wants};
 use crate::actors::support::task::spawn;
-use crate::actors::upstreams::{Answers, Caller};
+use crate::actors::upstreams::{Answers, Caller, Source, Via};
 use crate::protocol::http_rules::post::Accepts;
 use crate::protocol::jsonrpc::{Code, Incoming, Message, Notification, RawJson, Request, RpcError};
 use crate::protocol::revision::Era;
@@ -102,7 +102,7 @@ fn listen(
         }
     };
     let (events, receiver) = mpsc::channel(closing_room(settings.sessions.stream_queue));
-    let caller = modern_caller(context, &want.peer, &said.label);
+    let caller = modern_caller(context, &want.peer, &said.label, Source::new(Via::Http));
     let known = Known {
         view: dispatch::visible_views(context),
         listed: Arc::default(),
@@ -116,7 +116,7 @@ fn listen(
     }
 }
 
-fn modern_caller(context: &Context, peer: &Peer, label: &str) -> Caller {
+fn modern_caller(context: &Context, peer: &Peer, label: &str, source: Source) -> Caller {
     Caller {
         // There is no session to share an instance with: its scope is the call.
         host: None,
@@ -124,6 +124,7 @@ fn modern_caller(context: &Context, peer: &Peer, label: &str) -> Caller {
         label: Arc::from(label),
         era: peer.revision.era(),
         answers: Answers::Inline { declared: peer.declared_on() },
+        source,
     }
 }
 
@@ -191,6 +192,7 @@ pub(super) fn note(context: &Context, note: Notification) {
         label: Arc::from("a host over HTTP"),
         era: Era::Modern,
         answers: Answers::Nobody,
+        source: Source::new(Via::Http),
     };
     let params = params.unwrap_or_else(RawJson::empty_object);
     dispatch::alone_note(context, &caller, method, params);
@@ -218,7 +220,7 @@ impl Running {
         let settings = context.settings();
         let wants = Wants::of(&asked, None, &settings.call);
         let (progress, notes) = wants.map(progress::channel).unzip();
-        let caller = modern_caller(context, &asked.peer, label);
+        let caller = modern_caller(context, &asked.peer, label, Source::of_request(Via::Http, &asked.id));
         let request = dispatch::Request {
             method: asked.method,
             params: asked.params,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::pin::Pin;
 
 use crate::transport::http::client::HttpClient;
+use crate::transport::http::mask::Mask;
 use crate::transport::link::Link;
 use crate::transport::stdio::child::{
     ChildHandle, ExitReport, SpawnError, SpawnSpec, StopLadder, spawn_recorded,
@@ -17,8 +18,8 @@ pub type Exiting<'a> = Pin<Box<dyn Future<Output = ExitReport> + Send + 'a>>;
 /// What a start came to.
 #[derive(Debug)]
 pub enum Reached {
-    /// A process runs.
-    Process(Connected),
+    /// A process runs; what is kept of its words is without these secrets.
+    Process(Connected, Mask),
     /// A client is ready; nothing was sent yet.
     Http(HttpClient),
 }

@@ -76,7 +76,10 @@ impl InstanceState {
         let InstanceArgs { settings, .. } = &self.args;
         let (credits, max_frame) = (settings.link.read_credits, settings.link.max_frame);
         let pending = Arc::clone(&self.pending);
-        self.remote = Some(Remote::new(client, pending, self.me.clone(), credits, max_frame));
+        self.tap.mask = self.mask.clone();
+        let tap = self.tap.clone();
+        self.remote =
+            Some(Remote::new(client, pending, self.me.clone(), tap, (credits, max_frame)));
         let upstream = &self.args.settings.upstream;
         let mut config = self.config();
         config.http = Some(HttpConfig {

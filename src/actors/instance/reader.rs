@@ -7,6 +7,7 @@ use tokio::sync::Semaphore;
 
 use super::noise::NoiseGate;
 use super::{InstanceMsg, Sink};
+use crate::actors::inside::trace::{Tap, Way};
 use crate::protocol::session::pending::{Pending, Resolved};
 use crate::transport::clock;
 use crate::transport::link::{LinkEvent, LinkReader};
@@ -14,6 +15,7 @@ use crate::transport::link::{LinkEvent, LinkReader};
 /// Reads until the end: answers go straight to their callers, the rest to the instance, which gives a
 /// credit back for each frame handled.
 pub(super) async fn read(
+    tap: Tap,
     mut reader: LinkReader,
     pending: Arc<Pending<Sink>>,
     me: ActorRef<InstanceMsg>,
@@ -35,6 +37,9 @@ pub(super) async fn read(
         {
             gate.pause().await;
             continue;
+        }
+        if let LinkEvent::Frame(frame) = &event {
+            tap.pass(Way::From, frame);
         }
         let other = match event {
             LinkEvent::Frame(frame) => match pending.resolve(clock::now(), frame) {

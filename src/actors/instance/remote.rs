@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use ractor::ActorRef;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::keeper::{Alive, OneAlive};
 use super::{InstanceMsg, Sink};
+use crate::actors::inside::trace::{Tap, Way};
 use crate::actors::support::task::{self, TaskGuard};
 use crate::protocol::session::pending::{Pending, Resolved};
 use crate::protocol::session::upstream::{self, ExchangeNews};
@@ -23,6 +25,7 @@ use crate::transport::http::client::{
 pub(super) struct Remote {
     pub client: HttpClient,
     pending: Arc<Pending<Sink>>,
+    tap: Tap,
     events: mpsc::Sender<(u64, ExchangeEvent)>,
     guards: HashMap<u64, ExchangeGuard>,
     _relay: TaskGuard,
@@ -35,21 +38,28 @@ impl Remote {
         client: HttpClient,
         pending: Arc<Pending<Sink>>,
         me: ActorRef<InstanceMsg>,
-        queue: usize,
-        max_frame: usize,
+        tap: Tap,
+        (queue, max_frame): (usize, usize),
     ) -> Self {
         let queue = queue.max(1);
         let (events, waiting) = mpsc::channel(queue);
         let relay = task::spawn_guarded(relay(waiting, me, queue, max_frame));
-        Self { client, pending, events, guards: HashMap::new(), _relay: relay }
+        Self { client, pending, tap, events, guards: HashMap::new(), _relay: relay }
     }
 
     pub(super) fn start(&mut self, exchange: upstream::Exchange) {
         let tag = exchange.tag;
         let (pending, about) = (Arc::clone(&self.pending), exchange.request);
-        let take = move |frame| match pending.resolve_of(clock::now(), about, frame) {
-            Resolved::Taken => None,
-            Resolved::Other(frame) => Some(frame),
+        if !exchange.body.is_empty() {
+            self.tap.pass(Way::To, &exchange.body);
+        }
+        let tap = self.tap.clone();
+        let take = move |frame: Bytes| {
+            tap.pass(Way::From, &frame);
+            match pending.resolve_of(clock::now(), about, frame) {
+                Resolved::Taken => None,
+                Resolved::Other(frame) => Some(frame),
+            }
         };
         let to = ExchangeTo { take: Arc::new(take), events: self.events.clone() };
         let guard = self.client.start(made(exchange), to);

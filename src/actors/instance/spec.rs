@@ -7,11 +7,13 @@ use std::pin::Pin;
 
 use super::connect::Reached;
 use super::{Fault, Shop, client};
+use crate::protocol::redact;
 use crate::protocol::session::Limit;
 use crate::settings::references::{Reference, expand, references};
 use crate::settings::{AuthDef, Scope, ServerDef, Settings};
 use crate::transport::environment::Environment;
 use crate::transport::http::client::{ClientSpec, HttpClient};
+use crate::transport::http::mask::Mask;
 use crate::transport::link::LinkLimits;
 use crate::transport::stdio::child::{SpawnError, SpawnSpec};
 use crate::transport::stdio::ring::RingLimits;
@@ -78,7 +80,8 @@ pub(super) async fn start(
         if def.is_remote() {
             client::prepare(around, &shop.net, def, settings).await.map(Prepared::Client)
         } else {
-            prepare(around, def, project, settings).await.map(Prepared::Process)
+            let prepared = prepare(around, def, project, settings).await;
+            prepared.map(|(spec, secrets)| Prepared::Process(spec, Mask::of(secrets)))
         }
     });
     let prepared = prepared.await.map_err(|_| {
@@ -93,11 +96,11 @@ pub(super) async fn start(
         }
     })??;
     match prepared {
-        Prepared::Process(spec) => shop
-            .connect
-            .connect(&spec)
-            .map(Reached::Process)
-            .map_err(|error| NotStarted { fault: fault(&error, &spec), text: error.to_string() }),
+        Prepared::Process(spec, mask) => {
+            shop.connect.connect(&spec).map(|connected| Reached::Process(connected, mask)).map_err(
+                |error| NotStarted { fault: fault(&error, &spec), text: error.to_string() },
+            )
+        }
         Prepared::Client(spec) => HttpClient::new(spec)
             .map(Reached::Http)
             .map_err(|error| NotStarted::mistake(error.to_string())),
@@ -106,7 +109,7 @@ pub(super) async fn start(
 
 /// What a definition comes to once its references are replaced.
 enum Prepared {
-    Process(SpawnSpec),
+    Process(SpawnSpec, Mask),
     Client(ClientSpec),
 }
 
@@ -134,16 +137,18 @@ fn fault(error: &SpawnError, spec: &SpawnSpec) -> Fault {
     }
 }
 
-/// The process that `def` describes.
+/// The process that `def` describes, and what of its values is secret.
 async fn prepare(
     around: &dyn Surroundings,
     def: &ServerDef,
     project: Option<&Path>,
     settings: &Settings,
-) -> Result<SpawnSpec, NotStarted> {
+) -> Result<(SpawnSpec, Vec<String>), NotStarted> {
+    let mut secrets = Vec::new();
     let mut command = Vec::with_capacity(def.command.len());
     for (index, part) in def.command.iter().enumerate() {
-        command.push(expanded(around, &format!("command[{index}]"), part).await?.into());
+        let what = format!("command[{index}]");
+        command.push(noted(around, &what, part, &mut secrets).await?.into());
     }
     if command.is_empty() {
         return Err(NotStarted::mistake("its `command` is empty"));
@@ -151,17 +156,22 @@ async fn prepare(
     let program = command.remove(0);
     let mut env = around.base().await;
     for (name, text) in &def.env {
-        let value = expanded(around, &format!("env.{name}"), text).await?;
+        let value = noted(around, &format!("env.{name}"), text, &mut secrets).await?;
+        if redact::is_secret_name(name) {
+            secrets.push(value.clone());
+        }
         set(&mut env, name, value);
     }
     if let Some(AuthDef::Env { name, value }) = &def.auth {
-        set(&mut env, name, expanded(around, "auth.value", value).await?);
+        let value = expanded(around, "auth.value", value).await?;
+        secrets.push(value.clone());
+        set(&mut env, name, value);
     }
     let cwd = match &def.cwd {
         Some(text) => Some(expanded(around, "cwd", text).await?),
         None => None,
     };
-    Ok(SpawnSpec {
+    let spec = SpawnSpec {
         label: def.key.clone(),
         program,
         args: command,
@@ -174,7 +184,8 @@ async fn prepare(
             log_rate: settings.process.stderr_log_rate,
             bytes: settings.process.stderr_bytes,
         },
-    })
+    };
+    Ok((spec, secrets))
 }
 
 fn set(env: &mut Vec<(OsString, OsString)>, name: &str, value: String) {
@@ -201,9 +212,25 @@ pub(crate) async fn expanded(
     what: &str,
     text: &str,
 ) -> Result<String, NotStarted> {
+    noted(around, what, text, &mut Vec::new()).await
+}
+
+/// The same, noting the values that are secret: what a file or a command gives, and variables by their
+/// names.
+async fn noted(
+    around: &dyn Surroundings,
+    what: &str,
+    text: &str,
+    secrets: &mut Vec<String>,
+) -> Result<String, NotStarted> {
     let mut values = Vec::new();
     for reference in references(text) {
-        values.push(looked_up(around, reference).await);
+        let plain = matches!(reference, Reference::Env(name) if !redact::is_secret_name(name));
+        let value = looked_up(around, reference).await;
+        if let (false, Ok(Some(value))) = (plain, &value) {
+            secrets.push(value.clone());
+        }
+        values.push(value);
     }
     let mut values = values.into_iter();
     // Looked up in the order in which they stand.

@@ -16,6 +16,7 @@ use super::remote::Remote;
 use super::spec::{self, NotStarted};
 use super::{End, EndKind, Fault, InstanceArgs, InstanceMsg, Reach, Sink};
 use crate::actors::events::Event;
+use crate::actors::inside::trace::{Tap, Way};
 use crate::actors::pool::PoolMsg;
 use crate::actors::pool::directory::{Lane, Load, Route};
 use crate::actors::subs::Watching;
@@ -60,6 +61,7 @@ pub struct InstanceState {
     pub(super) sse: Option<Sse>,
     /// Takes the server's secrets out of what is kept of its words.
     pub(super) mask: Mask,
+    pub(super) tap: Tap,
     pub(super) tasks: Vec<TaskGuard>,
     keeper: Option<Keeper>,
     stderr: Option<StderrRing>,
@@ -93,7 +95,10 @@ impl InstanceState {
                 let _ = me.cast(InstanceMsg::Started { outcome: outcome.map(Box::new) });
             })
         };
+        let trace = args.shop.traces.of(&args.def.key);
+        trace.configure(args.settings.inside.trace);
         Self {
+            tap: Tap { trace, instance: args.id, mask: Mask::default() },
             load: Arc::new(Load::new(me.clone())),
             me,
             args,
@@ -129,7 +134,10 @@ impl InstanceState {
             return;
         }
         match outcome.map(|reached| *reached) {
-            Ok(Reached::Process(connected)) => self.run(now, connected),
+            Ok(Reached::Process(connected, mask)) => {
+                self.mask = mask;
+                self.run(now, connected);
+            }
             Ok(Reached::Http(client)) => self.reached(now, client),
             Err(NotStarted { text, fault }) => self.finish(EndKind::StartFailed { fault }, text),
         }
@@ -162,7 +170,9 @@ impl InstanceState {
         config: UpstreamConfig,
     ) {
         self.link = Some(link.sender);
+        self.tap.mask = self.mask.clone();
         let reader = read(
+            self.tap.clone(),
             link.reader,
             Arc::clone(&self.pending),
             self.me.clone(),
@@ -261,6 +271,7 @@ impl InstanceState {
 
     fn send(&mut self, frame: Bytes) {
         let Some(link) = &self.link else { return };
+        self.tap.pass(Way::To, &frame);
         if let Err(refused) = link.try_send(frame) {
             self.close(refused.to_string());
         }

@@ -96,6 +96,7 @@ impl Stage {
             label: Arc::from("test"),
             era: Era::Modern,
             answers: Answers::Nobody,
+            source: crate::actors::upstreams::Source::default(),
         };
         ListenArgs { caller, want, known, way, context: Arc::clone(&self.context) }
     }

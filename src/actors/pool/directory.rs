@@ -530,6 +530,7 @@ mod tests {
             label: "test".into(),
             era: Era::Modern,
             answers: Answers::Nobody,
+            source: crate::actors::upstreams::Source::default(),
         };
         let somebody = caller(Some(HostId(7)), Some(&project));
         let nobody = caller(None, None);

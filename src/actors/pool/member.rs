@@ -126,7 +126,15 @@ impl Member {
             Phase::Leaving { .. } => ("leaving", 0),
         };
         let uptime = now.saturating_duration_since(self.started).as_millis();
+        let opened_ms = match &self.phase {
+            Phase::Ready { since, .. } => {
+                let took = since.saturating_duration_since(self.started).as_millis();
+                u64::try_from(took).ok()
+            }
+            Phase::Starting | Phase::Leaving { .. } => None,
+        };
         InstanceStatus {
+            actor: self.actor.get_id().pid(),
             id: id.0,
             pid: self.pid,
             transport: self.reach.as_ref().map(|reach| reach.transport),
@@ -137,6 +145,7 @@ impl Member {
             scope: self.key.scope.text(),
             revision: self.settled().map(|settled| settled.revision.to_string()),
             uptime_ms: u64::try_from(uptime).unwrap_or(u64::MAX),
+            opened_ms,
             in_flight,
             interactive: matches!(&self.phase, Phase::Ready { route, .. } if route.is_serial()),
         }

@@ -51,6 +51,9 @@ impl PoolState {
             .filter(|member| !member.is_leaving())
             .map(|member| (member.key.clone(), member.project.clone()))
             .collect();
+        if !live.is_empty() {
+            self.noted_operator();
+        }
         for (key, project) in live {
             self.want_again(&key, project);
         }

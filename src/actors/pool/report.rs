@@ -108,6 +108,7 @@ impl PoolState {
         };
         let whom = worst.as_ref().and_then(|worst| worst.key).map(FaultKey::text);
         PoolStatus {
+            actor: self.actor_number(),
             server: self.def.key.clone(),
             namespace: self.def.namespace.clone(),
             state,

@@ -15,6 +15,7 @@ use super::plan::{Admission, Life, Phase as Rest, Rules};
 use super::{PoolArgs, PoolMsg, RouteAnswer, answer};
 use crate::actors::catalog::Listing;
 use crate::actors::events::Event;
+use crate::actors::inside::meter::{Meter, Restart};
 use crate::actors::instance::{End, EndKind, Fault, Instance, InstanceArgs, InstanceId, Reach};
 use crate::actors::support::timer::Timer;
 use crate::actors::upstreams::{Caller, Shared};
@@ -51,6 +52,7 @@ pub struct PoolState {
     pub(super) stop_replies: Vec<RpcReplyPort<()>>,
     timer: Timer,
     armed: Option<Instant>,
+    meter: Arc<Meter>,
 }
 
 impl PoolState {
@@ -61,8 +63,10 @@ impl PoolState {
     }
 
     fn with(me: ActorRef<PoolMsg>, args: PoolArgs) -> Self {
+        let meter = args.shared.shop().meters.of(&args.def.key);
         Self {
             me,
+            meter,
             def: args.def,
             routes: args.routes,
             shared: args.shared,
@@ -277,6 +281,7 @@ impl PoolState {
         }
         let era = settled.revision.era();
         member.phase = Phase::Ready { since: now, settled, route };
+        self.meter.started();
         let key = member.key.clone();
         self.wanted.remove(&key);
         self.faults.ready(&member.whose);
@@ -309,12 +314,15 @@ impl PoolState {
             }
             EndKind::RestartLegacy if !member.without_probe && !self.is_over() => {
                 let record = EraRecord::ended_on_probe();
+                self.meter.restarted(Restart::Reopened, &end.text);
                 self.start_instance(now, member.key, member.project, Some(record));
             }
             EndKind::RestartLegacy | EndKind::StartFailed { .. } => {
+                self.meter.restarted(Restart::StartFailed, &end.text);
                 self.start_failed(now, &member.key, member.project, member.started, end);
             }
             EndKind::Died { cleanly } => {
+                self.meter.restarted(Restart::Crashed, &end.text);
                 self.emit(Some(id), "server.crashed", &format!("died: {}", end.text));
                 // A session that is over has no failures any more.
                 if !(member.abandoned && matches!(member.key.scope, ScopeKey::Session(_))) {
@@ -416,6 +424,16 @@ impl PoolState {
         if !over {
             self.wanted.insert(key.clone(), project);
         }
+    }
+
+    /// Its actor's number in this process.
+    pub(super) fn actor_number(&self) -> u64 {
+        self.me.get_id().pid()
+    }
+
+    /// An operator starts it again.
+    pub(super) fn noted_operator(&self) {
+        self.meter.restarted(Restart::Operator, "an operator restarts it");
     }
 
     /// Nothing is started any more.

@@ -7,6 +7,9 @@ use crate::protocol::era_record::EraRecord;
 /// One server (P-14, D-05).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PoolStatus {
+    /// Its pool's actor.
+    #[serde(skip)]
+    pub actor: u64,
     /// Its configuration key.
     pub server: String,
     /// Its namespace.
@@ -36,6 +39,9 @@ pub struct PoolStatus {
 /// One instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InstanceStatus {
+    /// Its actor.
+    #[serde(skip)]
+    pub actor: u64,
     /// Its number.
     pub id: u64,
     /// Its process.
@@ -61,6 +67,9 @@ pub struct InstanceStatus {
     pub revision: Option<String>,
     /// Time since it was started, in milliseconds.
     pub uptime_ms: u64,
+    /// From its start until it was usable, in milliseconds.
+    #[serde(skip)]
+    pub opened_ms: Option<u64>,
     /// Calls in flight.
     pub in_flight: usize,
     /// Whether it has one call at a time, because it asks without saying of which.

@@ -78,8 +78,14 @@ impl Stage {
     async fn host(&self, id: u64) -> Listener {
         let (line, hears) = ear().await;
         let (host, label) = (Some(HostId(id)), Arc::from("test"));
-        let caller =
-            Caller { host, project: None, label, era: Era::Legacy, answers: Answers::Nobody };
+        let caller = Caller {
+            host,
+            project: None,
+            label,
+            era: Era::Legacy,
+            answers: Answers::Nobody,
+            source: crate::actors::upstreams::Source::default(),
+        };
         self.subs.host_came(&caller, &id.to_string().into(), line, 2);
         Listener { caller, hears }
     }

@@ -55,13 +55,22 @@ pub(crate) fn tree() -> Command {
 /// Commands that are no op, or an op's with more to it.
 fn with_local_commands(root: Command) -> Command {
     root.mut_subcommand("status", |command| {
-        command.visible_alias("ps").arg(
-            Arg::new("http")
-                .long("http")
-                .action(ArgAction::SetTrue)
-                .conflicts_with("server")
-                .help("Show the address and the token for hosts over HTTP"),
-        )
+        command
+            .visible_alias("ps")
+            .arg(
+                Arg::new("http")
+                    .long("http")
+                    .action(ArgAction::SetTrue)
+                    .conflicts_with("server")
+                    .help("Show the address and the token for hosts over HTTP"),
+            )
+            .arg(
+                Arg::new("tree")
+                    .long("tree")
+                    .action(ArgAction::SetTrue)
+                    .conflicts_with_all(["server", "http"])
+                    .help("Show the daemon's actors as they supervise each other"),
+            )
     })
     .mut_subcommand("stop", |command| {
         command
@@ -205,6 +214,13 @@ fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
             .help("Words that say what a tool is to do, or its name"),
         ("namespace", _) if op.name == OpName::Search => {
             arg.long("namespace").value_name("NAMESPACE")
+        }
+        ("since", _) => arg.long("since").value_name("TIME"),
+        ("outcome", _) => arg.long("outcome").value_name("OUTCOME"),
+        ("kind", _) => arg.long("kind").value_name("KIND"),
+        ("id", _) if op.name == OpName::Audit => arg.long("id").value_name("ID"),
+        ("server", _) if matches!(op.name, OpName::Audit | OpName::Events) => {
+            arg.long("server").value_name("NAME")
         }
         ("follow", _) => {
             arg.short('f').long("follow").action(ArgAction::SetTrue).help("Go on as new ones come")

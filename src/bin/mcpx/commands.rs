@@ -14,7 +14,7 @@ use crate::reach::{Reach, failed, understood};
 use crate::setup::{self, Setup};
 use crate::stream::Events;
 use crate::waiting::Waiting;
-use crate::{cli, doctor, elicit, exec, offers, questions, scripts, search, tables};
+use crate::{cli, doctor, elicit, exec, inside, offers, questions, scripts, search, tables};
 
 /// Runs a command of the tree, by its name.
 pub(crate) fn run(setup: &Setup, json: bool, name: &str, matches: &ArgMatches) -> Outcome {
@@ -42,6 +42,7 @@ pub(crate) fn run(setup: &Setup, json: bool, name: &str, matches: &ArgMatches) -
             ["doctor"] => doctor::run(&reach, optional(matches, "server")).await,
             ["stop"] if matches.get_flag("daemon") => stop_daemon(&reach).await,
             ["status"] if matches.get_flag("http") => perform(&reach, &OpCall::Http).await,
+            ["status"] if matches.get_flag("tree") => perform(&reach, &OpCall::Tree).await,
             ["scripts"] => perform(&reach, &OpCall::Scripts).await,
             ["scripts", "run"] => scripts::run(&reach, matches).await,
             ["scripts", "save"] => perform(&reach, &scripts::save(matches)?).await,
@@ -108,7 +109,8 @@ fn op_call(op: OpName, matches: &ArgMatches, reach: &Reach<'_>) -> Result<OpCall
             let lines = Some(asked.unwrap_or(reach.settings.cli.log_lines));
             OpCall::Logs { server: optional(matches, "server"), lines, follow: follow() }
         }
-        OpName::Events => OpCall::Events { follow: follow() },
+        OpName::Events | OpName::Audit | OpName::Trace => inside::call(op, matches),
+        OpName::Tree => OpCall::Tree,
         OpName::ElicitList => OpCall::Questions { follow: follow() },
         OpName::ElicitShow => OpCall::Question { id: needed("id") },
         OpName::ElicitDecline => OpCall::Decline { id: needed("id") },
@@ -177,6 +179,9 @@ async fn perform(reach: &Reach<'_>, call: &OpCall) -> Outcome {
         OpName::TaskCancel => tables::task_cancelled(&understood(&body)?),
         OpName::Logs => tables::logs(&understood(&body)?),
         OpName::Events => tables::events(&understood(&body)?),
+        OpName::Audit => inside::audit(printer, &understood(&body)?),
+        OpName::Trace => inside::trace(&understood(&body)?),
+        OpName::Tree => inside::tree(printer, &understood(&body)?),
         OpName::ElicitList => questions::list(&understood(&body)?),
         OpName::ElicitShow => questions::shown(&understood(&body)?),
         OpName::ElicitAnswer | OpName::ElicitDecline | OpName::ElicitCancel => {
@@ -244,6 +249,8 @@ async fn follow(reach: &Reach<'_>, call: &OpCall) -> Outcome {
             _ if reach.printer.json => event.data,
             t::stream::LINE => tables::log_line(&understood(data)?),
             t::stream::EVENT => tables::event(&understood(data)?),
+            t::stream::CALL => inside::record(&understood(data)?),
+            t::stream::FRAME => inside::frame(&understood(data)?),
             t::stream::QUESTION | t::stream::CLOSED => match elicit::line(&event)? {
                 Some(text) => text,
                 None => continue,

@@ -16,6 +16,7 @@ mod ended;
 mod exec;
 mod hosts;
 mod import;
+mod inside;
 mod log;
 mod offers;
 mod output;

@@ -141,6 +141,10 @@ pub(crate) fn failed(error: &ApiError) -> Ended {
         Some(hint) => format!("{}\n{hint}", error.error.message),
         None => error.error.message.clone(),
     };
+    let text = match &error.error.audit {
+        Some(id) => format!("{text}\n`mcpx audit --id {id}` shows the call"),
+        None => text,
+    };
     match error.error.code {
         FailureCode::Refused => Ended::RefusedText(text),
         FailureCode::BadRequest => Ended::Usage(text),

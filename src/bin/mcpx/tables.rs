@@ -45,7 +45,7 @@ const fn colour_of(state: ServerState) -> Color {
 }
 
 /// `1h 2m`, `3m 4s`, `5s`: two units are enough for an uptime.
-fn ago(ms: u64) -> String {
+pub(crate) fn ago(ms: u64) -> String {
     const MINUTE: u64 = 60;
     const HOUR: u64 = 60 * MINUTE;
     const DAY: u64 = 24 * HOUR;
@@ -387,7 +387,7 @@ pub(crate) fn event(event: &t::EventView) -> String {
 }
 
 /// Time of day in UTC: `12:34:56Z`. Events live as long as their daemon; the day is rarely asked.
-fn clock_text(ms: u64) -> String {
+pub(crate) fn clock_text(ms: u64) -> String {
     let seconds = ms / 1000 % 86_400;
     format!("{:02}:{:02}:{:02}Z", seconds / 3600, seconds % 3600 / 60, seconds % 60)
 }

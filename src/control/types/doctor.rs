@@ -30,6 +30,12 @@ pub struct Finding {
     pub severity: Severity,
     /// What was found, in one sentence.
     pub text: String,
+    /// Of a server: the step at which it failed, or which took longest: `start`, `handshake` or `list`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// How long that took, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_ms: Option<u64>,
     /// How it is mended, where it needs mending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mend: Option<String>,
@@ -38,7 +44,8 @@ pub struct Finding {
 impl Finding {
     /// Something is as it should be.
     pub fn ok(subject: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { subject: subject.into(), severity: Severity::Ok, text: text.into(), mend: None }
+        let (subject, text) = (subject.into(), text.into());
+        Self { subject, severity: Severity::Ok, text, step: None, took_ms: None, mend: None }
     }
 
     /// Something needs a look or a hand; `mend` says what to do.
@@ -49,6 +56,12 @@ impl Finding {
         mend: impl Into<String>,
     ) -> Self {
         let (subject, text) = (subject.into(), text.into());
-        Self { subject, severity, text, mend: Some(mend.into()) }
+        Self { subject, severity, text, step: None, took_ms: None, mend: Some(mend.into()) }
+    }
+
+    /// At this step, which took so long.
+    #[must_use]
+    pub fn at(self, step: &str, took_ms: u64) -> Self {
+        Self { step: Some(step.to_owned()), took_ms: Some(took_ms), ..self }
     }
 }

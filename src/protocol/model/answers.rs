@@ -3,11 +3,21 @@
 use serde_json::json;
 
 use super::questions::{Kind, Question};
-use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
+use crate::protocol::jsonrpc::{Code, Object, RawJson, RpcError};
 
 /// mcpx, and not an upstream, answers; `reason` is the word for programs (product.md 7).
 pub fn refused(reason: &str, text: impl Into<String>) -> RpcError {
-    RpcError::new(Code::InternalError, text).with_data(RawJson::write(&json!({ "reason": reason })))
+    refused_call(reason, text, None)
+}
+
+/// The same of a call that is recorded: with its id in the audit (O-03).
+pub fn refused_call(reason: &str, text: impl Into<String>, audit: Option<&str>) -> RpcError {
+    let mut data = Object::new();
+    data.set("reason", RawJson::write(reason));
+    if let Some(id) = audit {
+        data.set("audit", RawJson::write(id));
+    }
+    RpcError::new(Code::InternalError, text).with_data(data.write())
 }
 
 /// There is no resource at this address.

@@ -11,3 +11,4 @@ pub mod questions;
 pub mod tasks;
 pub mod tool;
 pub mod tool_result;
+pub mod trace_context;

@@ -51,10 +51,21 @@ pub fn text_result(text: &str, is_error: bool) -> RawJson {
     result.write()
 }
 
+/// The `_meta` key with the call's id in the audit, in errors of mcpx's own (O-03).
+pub const AUDIT_KEY: &str = "dev.mcpx/audit";
+
 /// A call that mcpx answers in the upstream's place, with the reason in `_meta`.
 pub fn refused_result(reason: &str, text: &str) -> RawJson {
+    refused_call(reason, text, None)
+}
+
+/// The same of a call that is recorded.
+pub fn refused_call(reason: &str, text: &str, audit: Option<&str>) -> RawJson {
     let mut meta = Object::new();
     meta.set(REASON_KEY, RawJson::write(reason));
+    if let Some(id) = audit {
+        meta.set(AUDIT_KEY, RawJson::write(id));
+    }
     let mut result = Object::read_or_empty(Some(&text_result(text, true)));
     result.set("_meta", meta.write());
     result.write()

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 pub use super::edge::LogLevel;
 use super::edge::questions::lift_capabilities;
-use super::jsonrpc::{Method, RawJson, RpcError};
+use super::jsonrpc::{Id, Method, RawJson, RpcError};
 use super::model::{questions, tasks};
 use super::revision::Revision;
 
@@ -83,6 +83,8 @@ pub enum TaskForm {
 pub struct HostRequest {
     /// To be given back with the outcome.
     pub key: CallKey,
+    /// By which its host knows it.
+    pub id: Id,
     /// What is asked.
     pub method: Method,
     /// Lifted parameters, without the per-request envelope keys and without the progress token;

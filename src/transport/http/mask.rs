@@ -35,11 +35,26 @@ impl Mask {
             .chain([(credential, CREDENTIAL)])
             .map(|(text, least)| (text.trim(), least))
             .filter(|(text, least)| text.len() >= *least);
-        let mut spellings: Vec<_> = secrets.flat_map(|(text, _)| spellings(text)).collect();
-        // Whatever holds another one goes first.
+        Self::sorted(secrets.flat_map(|(text, _)| spellings(text)).collect())
+    }
+
+    /// Looks for these values alone.
+    pub fn of(secrets: impl IntoIterator<Item = String>) -> Self {
+        let long = |text: &String| text.len() >= OTHER;
+        let secrets = secrets.into_iter().map(|text| text.trim().to_owned()).filter(long);
+        Self::sorted(secrets.flat_map(|text| spellings(&text)).collect())
+    }
+
+    /// Whatever holds another one goes first.
+    fn sorted(mut spellings: Vec<String>) -> Self {
         spellings.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         spellings.dedup();
         Self(spellings.into())
+    }
+
+    /// Bytes of the longest one.
+    pub fn longest(&self) -> usize {
+        self.0.first().map_or(0, String::len)
     }
 
     /// The text without secrets.

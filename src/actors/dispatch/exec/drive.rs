@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::{Errand, Script, calls, report};
 use crate::actors::artifacts::Stored;
+use crate::actors::events::Event;
 use crate::actors::exec::{Deadline, Sandbox};
 use crate::actors::upstreams::Refused;
 use crate::protocol::framing::line::blank_line_ends;
@@ -72,7 +73,34 @@ impl Run {
             end = self.run(&settings) => end,
             () = deadline.passed() => End::Late,
         };
+        self.say(&end);
         report::result(&self, end, &settings)
+    }
+
+    /// That it is over, for those who look at what happens: whose it was, and what it called.
+    fn say(&self, end: &End) {
+        let how = match end {
+            End::Value(_) => "returned a value".to_owned(),
+            End::Failed(failure) => format!("failed with {}", failure.name),
+            End::Refused(_) => "was not run".to_owned(),
+            End::Late => "took longer than exec.timeout".to_owned(),
+            End::Stopped => "was ended with the daemon".to_owned(),
+            End::Died(how, _) => format!("lost its process: {how}"),
+            End::Broken(why) => format!("was ended: {why}"),
+        };
+        let called = match self.calls {
+            0 => "no calls".to_owned(),
+            1 => "1 call".to_owned(),
+            count => format!("{count} calls"),
+        };
+        let who = &self.errand.caller.label;
+        let text = format!("{} of {who} made {called} and {how}", self.errand.maker);
+        let event = Event::new("exec.ended", text);
+        let event = match self.errand.caller.host {
+            Some(host) => event.of_host(format!("{who}#{}", host.0)),
+            None => event,
+        };
+        self.errand.context.events.emit(event);
     }
 
     /// Whether somebody hears what it tells `console` as it comes.

@@ -191,10 +191,11 @@ impl HostSession {
         let wants_progress = token.is_some();
         let progress = token.map(Throttle::new);
         let revision = peer.revision;
-        let open = Open { id, method: method.clone(), revision, to, progress, log_level };
+        let open =
+            Open { id: id.clone(), method: method.clone(), revision, to, progress, log_level };
         self.calls.insert(key, open);
         self.hold(to.post);
-        let request = HostRequest { key, method, params, peer, wants_progress, log_level };
+        let request = HostRequest { key, id, method, params, peer, wants_progress, log_level };
         self.outputs.push_back(HostOutput::Event(HostEvent::Request(request)));
     }
 

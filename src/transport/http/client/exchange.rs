@@ -163,7 +163,8 @@ fn headers(client: &HttpClient, exchange: &Exchange) -> HeaderMap {
     headers.entry(header::ACCEPT).or_insert(accept);
     headers.entry(header::USER_AGENT).or_insert(AGENT);
     headers.insert(header::ACCEPT_ENCODING, PLAIN);
-    if !exchange.body.is_empty() {
+    // What this client is for; another use of it says so with the exchange.
+    if !exchange.body.is_empty() && !exchange.headers.contains_key(header::CONTENT_TYPE) {
         headers.insert(header::CONTENT_TYPE, JSON);
     }
     headers
