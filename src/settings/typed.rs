@@ -4,6 +4,7 @@ mod artifacts;
 mod config;
 mod elicit;
 mod exec;
+mod expose;
 mod inside;
 mod listen;
 mod scripts;
@@ -23,6 +24,7 @@ pub use self::artifacts::ArtifactSettings;
 pub use self::config::ConfigSettings;
 pub use self::elicit::ElicitSettings;
 pub use self::exec::ExecSettings;
+pub use self::expose::ExposeSettings;
 pub use self::inside::{
     AuditSettings, InsideSettings, MetricsSettings, OtelSettings, TraceSettings,
 };
@@ -32,7 +34,7 @@ pub use self::search::SearchSettings;
 pub use self::tasks::TaskSettings;
 pub use self::types::TypesSettings;
 use super::layers::Resolved;
-use super::servers::{ExposeMode, ServerDef, preference_of_word};
+use super::servers::{ServerDef, preference_of_word};
 use super::value::{Secret, Value};
 use crate::protocol::http_rules::origin::{Authority, Origin};
 use crate::protocol::session::probe::Preference;
@@ -337,23 +339,6 @@ pub struct ShimSettings {
     pub start: Duration,
 }
 
-/// What hosts see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExposeSettings {
-    /// `expose.mode`.
-    pub mode: ExposeMode,
-    /// `expose.ops`.
-    pub ops: bool,
-    /// `expose.name_limit` (64).
-    pub name_limit: usize,
-    /// `expose.list_wait` (2 s).
-    pub list_wait: Duration,
-    /// `expose.page`: items on one page of `mcpx_namespaces` and `mcpx_resources`.
-    pub page: usize,
-    /// `expose.read_limit`: bytes of a resource that `mcpx_read` gives at once (64 KiB).
-    pub read_limit: usize,
-}
-
 /// The daemon itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DaemonSettings {
@@ -421,7 +406,7 @@ impl Settings {
             pool: v.pool(),
             process: v.process(),
             shim: v.shim(),
-            expose: v.expose(),
+            expose: ExposeSettings::of(v),
             search: v.search(),
             types: v.types(),
             config: ConfigSettings::of(v),
@@ -666,17 +651,6 @@ impl Values<'_> {
             hold_bytes: self.count("shim.hold_bytes"),
             end_grace: self.time("shim.end_grace"),
             start: self.time("shim.start_timeout"),
-        }
-    }
-
-    fn expose(&self) -> ExposeSettings {
-        ExposeSettings {
-            mode: self.word("expose.mode", ExposeMode::of_word),
-            ops: self.switch("expose.ops"),
-            name_limit: self.count("expose.name_limit"),
-            list_wait: self.time("expose.list_wait"),
-            page: self.count("expose.page"),
-            read_limit: self.count("expose.read_limit"),
         }
     }
 

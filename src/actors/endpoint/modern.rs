@@ -220,7 +220,8 @@ impl Running {
         let settings = context.settings();
         let wants = Wants::of(&asked, None, &settings.call);
         let (progress, notes) = wants.map(progress::channel).unzip();
-        let caller = modern_caller(context, &asked.peer, label, Source::of_request(Via::Http, &asked.id));
+        let caller =
+            modern_caller(context, &asked.peer, label, Source::of_request(Via::Http, &asked.id));
         let request = dispatch::Request {
             method: asked.method,
             params: asked.params,

@@ -111,7 +111,7 @@ impl Growing {
     }
 
     /// A key of a table is text, whatever it looks like.
-    fn awaits_key(&self) -> bool {
+    fn expects_key(&self) -> bool {
         matches!(self.open.last(), Some(Open::Table(_, _, None)))
     }
 }
@@ -121,7 +121,7 @@ impl SpannedEventReceiver<'_> for Growing {
         let at = span.start.index();
         match event {
             Event::Scalar(text, style, _, _) => {
-                let raw = if style == ScalarStyle::Plain && !self.awaits_key() {
+                let raw = if style == ScalarStyle::Plain && !self.expects_key() {
                     plain(&text)
                 } else {
                     Raw::Text(text.into_owned())
