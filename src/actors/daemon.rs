@@ -198,7 +198,8 @@ pub(super) fn build(
         info,
         capabilities: offer::capabilities(),
     });
-    let (hosts, root) = (HostsHandle::default(), RootHandle::new());
+    let hosts = HostsHandle::new(Arc::clone(store), events.clone());
+    let root = RootHandle::new();
     let (door, listens) = (DoorHandle::default(), ListensHandle::default());
     let broker = BrokerHandle::new(Arc::clone(store), events.clone(), settings.watch());
     upstreams.use_broker(broker.clone());

@@ -17,11 +17,12 @@ use ractor::{
     Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr,
     SupervisionEvent,
 };
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use super::catalog::Listing;
 use super::dispatch::{self, Context, Listed, Views};
-use super::events::Event;
+use super::events::{Event, EventsHandle};
+use super::host::kept::{Kept, name_of};
 use super::host::sessions::{SessionId, Sessions};
 use super::host::streams::{PostIn, PostOut};
 use super::host::{Host, HostArgs, HostMsg, HostStatus, Way};
@@ -39,6 +40,7 @@ use crate::protocol::session::host::{HostConfig, ProgressPace};
 use crate::protocol::session::upstream::ListKind;
 use crate::settings::{ServerDef, Settings};
 use crate::transport::Link;
+use crate::transport::store::Store;
 
 /// A connection that wants to be a host's.
 #[derive(Debug)]
@@ -58,6 +60,17 @@ pub(crate) struct Opening {
     pub(crate) post: PostIn,
 }
 
+/// What became of a session that a request names.
+#[derive(Debug)]
+pub(crate) enum Named {
+    /// It is here.
+    Host(ActorRef<HostMsg>),
+    /// It is over, or never was.
+    Unknown,
+    /// It may be here again in a moment: it is just ending, or the daemon is.
+    Later,
+}
+
 /// What the supervisor is told.
 #[derive(Debug)]
 pub(crate) enum HostsMsg {
@@ -65,6 +78,8 @@ pub(crate) enum HostsMsg {
     Attach { attached: Box<Attached> },
     /// The endpoint: a host over HTTP begins.
     Open { opening: Box<Opening> },
+    /// The endpoint: a request names a session that does not run, but may be kept.
+    Wake { id: SessionId, reply: oneshot::Sender<Named> },
     /// A session that was asked to give way: it cannot.
     Stays { actor: ActorId },
     /// Its watching task: what hosts see may have changed.
@@ -76,15 +91,26 @@ pub(crate) enum HostsMsg {
 }
 
 /// How others reach the hosts. Cheap to clone; outlives the supervisor's incarnations.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct HostsHandle {
     actor: Slot<HostsMsg>,
     sessions: Sessions,
+    kept: Kept,
     /// What hosts over HTTP are told of mcpx, for requests that need no session.
     face: Arc<RwLock<Option<Arc<HostConfig>>>>,
 }
 
 impl HostsHandle {
+    /// No host yet; sessions of an earlier daemon are read from `store`.
+    pub fn new(store: Arc<dyn Store>, events: EventsHandle) -> Self {
+        Self {
+            actor: Slot::default(),
+            sessions: Sessions::default(),
+            kept: Kept::new(store, events),
+            face: Arc::default(),
+        }
+    }
+
     /// Starts an incarnation of the supervisor as a child of `parent`.
     pub(crate) async fn start(
         &self,
@@ -112,9 +138,23 @@ impl HostsHandle {
         self.actor.cast(HostsMsg::Stays { actor });
     }
 
-    /// The session over HTTP that has this id.
-    pub(crate) fn session(&self, id: &str) -> Option<ActorRef<HostMsg>> {
-        self.sessions.find(id)
+    /// The session over HTTP that has this id; one that an earlier daemon had goes on from here.
+    pub(crate) async fn session(&self, id: &str) -> Named {
+        if let Some(session) = self.sessions.find(id) {
+            return Named::Host(session);
+        }
+        // Ids that nobody has cost the supervisor nothing.
+        if !self.kept.knows(&name_of(id)) {
+            return Named::Unknown;
+        }
+        let (reply, answered) = oneshot::channel();
+        self.actor.cast(HostsMsg::Wake { id: SessionId::named(id), reply });
+        answered.await.unwrap_or(Named::Later)
+    }
+
+    /// Returns once all that sessions have agreed is on disk, or after `limit`.
+    pub(crate) async fn settled(&self, limit: Duration) {
+        self.kept.settled(limit).await;
     }
 
     /// What a host over HTTP is told of mcpx; `None` before the supervisor runs.
@@ -162,6 +202,7 @@ pub(crate) struct HostsState {
     /// The session that is asked to.
     asked: Option<ActorId>,
     _watch: TaskGuard,
+    _writing: TaskGuard,
 }
 
 /// A host connection.
@@ -205,6 +246,10 @@ impl Actor for Hosts {
         match message {
             HostsMsg::Attach { attached } => state.attach(*attached),
             HostsMsg::Open { opening } => state.open(*opening),
+            HostsMsg::Wake { id, reply } => {
+                // Its request may have gone.
+                let _ = reply.send(state.wake(id));
+            }
             HostsMsg::Stays { actor } => {
                 if state.asked == Some(actor) {
                     state.has_answered();
@@ -253,6 +298,8 @@ impl HostsState {
         let config = host_config(&context);
         let http_config = over_http(&config);
         handle.show(&http_config);
+        handle.kept.sweep(context.settings().sessions.idle);
+        let writing = spawn_guarded(handle.kept.clone().write());
         Self {
             me,
             handle,
@@ -268,6 +315,7 @@ impl HostsState {
             waiting: VecDeque::new(),
             asked: None,
             _watch: watching,
+            _writing: writing,
         }
     }
 
@@ -319,8 +367,10 @@ impl HostsState {
     fn admit(&mut self, opening: Opening, most: usize) {
         let Opening { id, post } = opening;
         if self.admits(true, most, "http.max_sessions") {
+            let held = self.handle.kept.hold(name_of(id.as_str()));
             let sessions = self.handle.sessions.clone();
-            if let Some(host) = self.connect(Way::Http { id, sessions }, None, false) {
+            let way = Way::Http { id, sessions, held, before: None };
+            if let Some(host) = self.connect(way, None, false) {
                 let _ = host.cast(HostMsg::Post { post: Box::new(post) });
             }
             return;
@@ -329,6 +379,31 @@ impl HostsState {
         let refusal = Refusal::too_many_sessions(post.said.or_headerless(), id, most);
         // Its host may have gone.
         let _ = post.reply.send(PostOut::refused(refusal));
+    }
+
+    /// A session goes on that an earlier daemon had, or whose actor has failed. There is room for it:
+    /// those that sleep count when one more is kept.
+    fn wake(&mut self, id: SessionId) -> Named {
+        if let Some(session) = self.handle.sessions.find(id.as_str()) {
+            return Named::Host(session);
+        }
+        let name = name_of(id.as_str());
+        let idle = self.context.settings().sessions.idle;
+        if self.draining.is_some() {
+            return Named::Later;
+        }
+        let Some((record, held)) = self.handle.kept.take(&name, idle) else {
+            return if self.handle.kept.knows(&name) { Named::Later } else { Named::Unknown };
+        };
+        let sessions = self.handle.sessions.clone();
+        let before = Some(Box::new(record));
+        let way = Way::Http { id: id.clone(), sessions: sessions.clone(), held, before };
+        let Some(session) = self.connect(way, None, true) else { return Named::Later };
+        // Found from now on, so that a second request wakes no second one; where the session fails to
+        // start, its place falls with the message.
+        let entry = sessions.enter(id, session.clone());
+        let _ = session.cast(HostMsg::Entered { entry });
+        Named::Host(session)
     }
 
     fn connect(

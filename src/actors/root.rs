@@ -175,6 +175,7 @@ impl Parts {
                             the outcome is unknown";
                 self.events.emit(Event::new("daemon.stop_timeout", text));
             }
+            self.hosts.settled(settings.daemon.ask).await;
             let left = self.exec.stop(sandboxes(&settings)).await;
             if left > 0 {
                 let text = format!("{left} sandboxes outlived plumbing.term_grace");

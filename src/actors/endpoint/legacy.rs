@@ -12,10 +12,10 @@ use super::{Endpoint, answer, session_id};
 use crate::actors::host::HostMsg;
 use crate::actors::host::sessions::SessionId;
 use crate::actors::host::streams::{Answer, PostIn, PostOut};
-use crate::actors::hosts::Opening;
+use crate::actors::hosts::{Named, Opening};
 use crate::protocol::http_rules::headers::LAST_EVENT_ID;
 use crate::protocol::http_rules::post::{Accepts, Said, id_of};
-use crate::protocol::jsonrpc::Incoming;
+use crate::protocol::jsonrpc::{Id, Incoming};
 use crate::protocol::session::host::PostId;
 use crate::transport::http::HttpOut;
 
@@ -32,12 +32,15 @@ impl Endpoint {
         let post = self.next_post();
         let post_in = PostIn { id: post, incoming, said, accepts, reply };
         let session = if let Some(id) = session_id(headers) {
-            let session = self.context.hosts.session(id);
-            let post = HostMsg::Post { post: Box::new(post_in) };
-            // One that has just ended takes no message.
-            let Some(session) = session.filter(|session| session.cast(post).is_ok()) else {
-                return answer::no_session(request);
+            let session = match self.context.hosts.session(id).await {
+                Named::Host(session) => session,
+                Named::Unknown => return answer::no_session(request),
+                Named::Later => return answer::ending(),
             };
+            // One that has just ended takes no message.
+            if session.cast(HostMsg::Post { post: Box::new(post_in) }).is_err() {
+                return self.just_ended(request);
+            }
             Some(session)
         } else {
             let Some(id) = SessionId::draw() else {
@@ -48,9 +51,19 @@ impl Endpoint {
             None
         };
         match self.wait(answered, session.as_ref(), post).await {
-            Some(out) => self.posted(out),
+            Some(out) => {
+                // What was agreed is on disk before the host is told of it (F47).
+                self.context.hosts.settled(self.context.settings().daemon.ask).await;
+                self.posted(out)
+            }
             None => answer::session_failed(request),
         }
+    }
+
+    /// A session was there a moment ago.
+    fn just_ended(&self, request: Option<Id>) -> HttpOut {
+        // With the daemon it has not ended for good.
+        if self.context.root.is_ending() { answer::ending() } else { answer::no_session(request) }
     }
 
     /// Waits for the answer; where it takes long, it is to be a stream.
@@ -85,7 +98,7 @@ impl Endpoint {
     /// A stream of the session's own, or one that broke.
     pub(super) async fn get(&self, headers: &HeaderMap) -> HttpOut {
         let said = Said::of(headers);
-        let session = match self.found(headers, &said) {
+        let session = match self.found(headers, &said).await {
             Ok(session) => session,
             Err(refused) => return *refused,
         };
@@ -99,29 +112,37 @@ impl Endpoint {
         match answered.await {
             Ok(Ok(events)) => answer::events(events, self.context.settings().http.sse_keep_alive),
             Ok(Err(refusal)) => answer::refusal(refusal),
-            Err(_) => answer::no_session(None),
+            Err(_) => self.just_ended(None),
         }
     }
 
     /// The host needs its session no longer.
     pub(super) async fn delete(&self, headers: &HeaderMap) -> HttpOut {
         let said = Said::of(headers);
-        let session = match self.found(headers, &said) {
+        let session = match self.found(headers, &said).await {
             Ok(session) => session,
             Err(refused) => return *refused,
         };
         let (reply, answered) = oneshot::channel();
         let _ = session.cast(HostMsg::End { said, reply });
         match answered.await {
-            Ok(Ok(())) => answer::ended(),
+            Ok(Ok(())) => {
+                // It is over for the next daemon, too.
+                self.context.hosts.settled(self.context.settings().daemon.ask).await;
+                answer::ended()
+            }
             Ok(Err(refusal)) => answer::refusal(refusal),
-            Err(_) => answer::no_session(None),
+            Err(_) => self.just_ended(None),
         }
     }
 
     /// The session of a GET or a DELETE. A modern host has neither (2026-07-28 Streamable HTTP page,
     /// "Earlier Streamable HTTP Revisions").
-    fn found(&self, headers: &HeaderMap, said: &Said) -> Result<ActorRef<HostMsg>, Box<HttpOut>> {
+    async fn found(
+        &self,
+        headers: &HeaderMap,
+        said: &Said,
+    ) -> Result<ActorRef<HostMsg>, Box<HttpOut>> {
         if said.is_modern() {
             return Err(Box::new(answer::wrong_method(answer::POST_ONLY)));
         }
@@ -129,6 +150,10 @@ impl Endpoint {
             let text = "the header Mcp-Session-Id is missing; `initialize` answers with it";
             return Err(Box::new(answer::refused(StatusCode::BAD_REQUEST, None, text)));
         };
-        self.context.hosts.session(id).ok_or_else(|| Box::new(answer::no_session(None)))
+        match self.context.hosts.session(id).await {
+            Named::Host(session) => Ok(session),
+            Named::Unknown => Err(Box::new(answer::no_session(None))),
+            Named::Later => Err(Box::new(answer::ending())),
+        }
     }
 }

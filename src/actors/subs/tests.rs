@@ -80,7 +80,7 @@ impl Stage {
         let (host, label) = (Some(HostId(id)), Arc::from("test"));
         let caller =
             Caller { host, project: None, label, era: Era::Legacy, answers: Answers::Nobody };
-        self.subs.host_came(&caller, &id.to_string().into(), line, 2);
+        self.subs.host_came(&caller, &id.to_string().into(), line, 2, false);
         Listener { caller, hears }
     }
 
