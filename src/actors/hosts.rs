@@ -74,6 +74,11 @@ pub(crate) enum Named {
 /// What the supervisor is told.
 #[derive(Debug)]
 pub(crate) enum HostsMsg {
+    /// Root: whether it answers.
+    Ping {
+        /// At once.
+        reply: RpcReplyPort<()>,
+    },
     /// Control: a shim has connected.
     Attach { attached: Box<Attached> },
     /// The endpoint: a host over HTTP begins.
@@ -109,6 +114,11 @@ impl HostsHandle {
             kept: Kept::new(store, events),
             face: Arc::default(),
         }
+    }
+
+    /// Whether the actor answers within `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        self.actor.ask(limit, |reply| HostsMsg::Ping { reply }).await.is_ok()
     }
 
     /// Starts an incarnation of the supervisor as a child of `parent`.
@@ -244,6 +254,10 @@ impl Actor for Hosts {
         state: &mut HostsState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
+            HostsMsg::Ping { reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(());
+            }
             HostsMsg::Attach { attached } => state.attach(*attached),
             HostsMsg::Open { opening } => state.open(*opening),
             HostsMsg::Wake { id, reply } => {

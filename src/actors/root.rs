@@ -31,6 +31,7 @@ use super::support::restart::Intensity;
 use super::support::{stop, task};
 use super::tasks::TasksHandle;
 use super::upstreams::UpstreamsHandle;
+use super::watchdog::{self, Manager};
 use crate::transport::clock;
 
 /// Ends the daemon, from wherever it is wanted.
@@ -156,6 +157,25 @@ impl Parts {
         })
     }
 
+    /// The first permanent part that does not answer within `limit`, if there is one.
+    pub(super) async fn silent(&self, limit: Duration) -> Option<&'static str> {
+        let (a, b, c, d, e, f, g, h, i, j, k) = tokio::join!(
+            self.eras.answers(limit),
+            self.catalog.answers(limit),
+            self.upstreams.answers(limit),
+            self.artifacts.answers(limit),
+            self.exec.answers(limit),
+            self.tasks.answers(limit),
+            self.settings.answers(limit),
+            self.broker.answers(limit),
+            self.parked.answers(limit),
+            self.listens.answers(limit),
+            self.hosts.answers(limit),
+        );
+        let all = Child::ALL.into_iter().zip([a, b, c, d, e, f, g, h, i, j, k]);
+        all.into_iter().find(|(_, answers)| !answers).map(|(child, _)| child.name())
+    }
+
     /// Starts the tree. It runs until [`Self::stop`], or until it fails and says so at the handle; the
     /// task ends with the root, also where the root itself fails and can say nothing.
     async fn start(&self) -> Result<(ActorRef<()>, JoinHandle<()>), ractor::SpawnErr> {
@@ -233,6 +253,22 @@ enum Child {
 }
 
 impl Child {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::EraCache => "EraCache",
+            Self::Catalog => "Catalog",
+            Self::Upstreams => "Upstreams",
+            Self::Exec => "Exec",
+            Self::Tasks => "Tasks",
+            Self::Artifacts => "Artifacts",
+            Self::Settings => "SettingsKeeper",
+            Self::Parked => "Parked",
+            Self::Listens => "Listens",
+            Self::Broker => "Broker",
+            Self::Hosts => "Hosts",
+        }
+    }
+
     const ALL: [Self; 11] = [
         Self::EraCache,
         Self::Catalog,
@@ -362,6 +398,7 @@ pub async fn run(
     parts: Parts,
     serving: impl Future<Output = std::io::Result<()>> + Send + 'static,
     stop: watch::Sender<bool>,
+    manager: Manager,
 ) -> End {
     let (root, mut running) = match parts.start().await {
         Ok(started) => started,
@@ -374,9 +411,13 @@ pub async fn run(
         }
     });
     parts.events.emit(Event::new("daemon.ready", "the daemon serves hosts"));
+    manager.ready(&parts);
+    let watchdog = watchdog::feed(manager.clone(), parts.clone());
     let end = parts.root.ended_or_gone(&mut running).await;
+    manager.stopping();
     stop.send_replace(true);
     parts.stop(&root).await;
+    drop(watchdog);
     drop(accepting);
     end
 }

@@ -118,6 +118,11 @@ impl SettingsHandle {
         Self { shared: Arc::new(shared) }
     }
 
+    /// Whether the actor answers within `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        self.shared.actor.ask(limit, |reply| SettingsMsg::Ping { reply }).await.is_ok()
+    }
+
     /// Starts an incarnation of the actor as a child of `parent`.
     pub async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
         let args = Arc::clone(&self.shared);
@@ -164,6 +169,11 @@ type Reply = RpcReplyPort<Result<Changed, ChangeRefused>>;
 /// What the keeper hears.
 #[derive(Debug)]
 pub(crate) enum SettingsMsg {
+    /// Root: whether it answers.
+    Ping {
+        /// At once.
+        reply: RpcReplyPort<()>,
+    },
     /// Set these values, if any, and read everything again.
     Change {
         /// Empty for a plain reload.
@@ -209,6 +219,10 @@ impl Actor for SettingsKeeper {
         state: &mut SettingsState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
+            SettingsMsg::Ping { reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(());
+            }
             SettingsMsg::Change { changes, reply } => state.waiting.push_back((changes, reply)),
             SettingsMsg::Done => state.busy = false,
         }

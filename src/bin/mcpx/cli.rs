@@ -7,7 +7,7 @@ use mcpx::control::ops::{OPS, Op, OpName, Param, ParamKind};
 
 use crate::ended::Outcome;
 use crate::setup::Setup;
-use crate::{commands, daemon, demo, serve};
+use crate::{commands, daemon, demo, install, serve};
 
 /// The whole tree.
 pub(crate) fn tree() -> Command {
@@ -105,6 +105,7 @@ fn with_local_commands(root: Command) -> Command {
             ),
     )
     .subcommand(daemon_command())
+    .subcommands(install::tree())
     .subcommand(
         Command::new("completions").about("Print the completion script of a shell").arg(
             Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)),
@@ -253,6 +254,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("completions", arguments)) => commands::completions(arguments),
         Some(("demo-server", _)) => demo::run(),
         Some(("serve", arguments)) => serve::run(&Setup::find(file)?, arguments),
+        Some(("install", arguments)) => install::install(&Setup::find(file)?, arguments),
+        Some(("uninstall", arguments)) => install::uninstall(arguments),
         Some(("daemon", arguments)) => daemon::run(Setup::find(file)?, arguments),
         Some((name, arguments)) => {
             let json = matches.get_flag("json");

@@ -13,6 +13,7 @@ mod doctor;
 mod elicit;
 mod ended;
 mod exec;
+mod install;
 mod log;
 mod offers;
 mod output;
