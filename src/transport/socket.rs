@@ -142,7 +142,10 @@ pub fn lock(folder: &Path) -> Result<RuntimeLock, SocketError> {
 /// The service that a process runs as, where it is ours: an error that says how to replace it.
 pub fn service_of(pid: u32) -> Option<SocketError> {
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let path = groups.lines().find_map(|line| {
+        // Where both hierarchies are mounted, systemd's is the one that it keeps processes in.
+        line.strip_prefix("0::").or_else(|| Some(line.split_once(":name=systemd:")?.1))
+    })?;
     let unit =
         path.rsplit('/').find(|part| part.starts_with("mcpx") && part.ends_with(".service"))?;
     let user = path.contains("/user@");

@@ -28,6 +28,7 @@ if [ ! -e "$root/.complete" ]; then
     debootstrap --variant=minbase --include=$with bookworm "$root" >"$root.log" 2>&1 ||
         left_out "debootstrap failed, see $root.log"
     chroot "$root" useradd --create-home --shell /bin/bash ada
+    ln -s ../mcpx-test.service "$root/etc/systemd/system/multi-user.target.wants/mcpx-test.service"
     touch "$root/.complete"
 fi
 
@@ -36,7 +37,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/out"
 cat >"$work/mcpx-test.service" <<UNIT
 [Unit]
-After=multi-user.target dbus.service
+After=dbus.service systemd-logind.service systemd-user-sessions.service
 [Service]
 Type=oneshot
 ExecStart=/bin/bash /mcpx-test/inside.sh
@@ -45,12 +46,11 @@ StandardError=append:/mcpx-out/log
 TimeoutStartSec=240
 ExecStopPost=/bin/systemctl --no-block poweroff
 UNIT
-# What is written in it is gone with it. `--console=pipe`: nobody types there.
+# What is written in it is gone with it.
 timeout 300 systemd-nspawn --quiet --directory="$root" --volatile=overlay --boot --private-network \
-    --register=no --keep-unit --console=pipe \
+    --register=no --keep-unit \
     --bind-ro="$binary:/mcpx-bin" --bind-ro="$here:/mcpx-test" --bind="$work/out:/mcpx-out" \
     --bind-ro="$work/mcpx-test.service:/etc/systemd/system/mcpx-test.service" \
-    --bind-ro="$work/mcpx-test.service:/etc/systemd/system/default.target.wants/mcpx-test.service" \
     </dev/null >"$work/console" 2>&1 || true
 
 if [ ! -e "$work/out/log" ]; then

@@ -182,11 +182,14 @@ fn end_running(setup: &Setup, steps: &Steps) -> Outcome {
 }
 
 fn units_folder(manager: &Manager) -> Result<PathBuf, Ended> {
-    let config =
-        variable("XDG_CONFIG_HOME").filter(|path| path.starts_with('/')).map(PathBuf::from);
+    let config = variable("XDG_CONFIG_HOME").filter(|path| path.starts_with('/')).map(PathBuf::from);
     let config = config.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".config")));
-    let none = || Ended::Failed("neither XDG_CONFIG_HOME nor HOME is set".to_owned());
-    Ok(folder(manager, &config.ok_or_else(none)?))
+    match (manager, config) {
+        (Manager::User, None) => {
+            Err(Ended::Failed("neither XDG_CONFIG_HOME nor HOME is set".to_owned()))
+        }
+        (_, config) => Ok(folder(manager, &config.unwrap_or_default())),
+    }
 }
 
 /// A service that runs everybody's servers as root is nothing to get by accident.
