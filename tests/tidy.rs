@@ -273,17 +273,14 @@ fn joined(code: &str) -> String {
     let mut out = String::with_capacity(code.len());
     let mut lines = code.lines().peekable();
     while let Some(line) = lines.next() {
-        match line.strip_suffix('\\') {
-            Some(begun) => {
-                out.push_str(begun);
-                if let Some(next) = lines.peek_mut() {
-                    *next = next.trim_start();
-                }
+        if let Some(begun) = line.strip_suffix('\\') {
+            out.push_str(begun);
+            if let Some(next) = lines.peek_mut() {
+                *next = next.trim_start();
             }
-            None => {
-                out.push_str(line);
-                out.push('\n');
-            }
+        } else {
+            out.push_str(line);
+            out.push('\n');
         }
     }
     out

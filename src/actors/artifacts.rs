@@ -16,7 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
+use ractor::{
+    Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr, SupervisionEvent,
+};
 use tokio::sync::watch;
 
 pub use self::record::Record;
@@ -144,6 +146,11 @@ impl ArtifactsHandle {
         let began = (clock::now(), wall_ms);
         let shared = Shared { blobs, store, events, settings, began, table, writing, actor };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Whether the actor answers within `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        self.shared.actor.ask(limit, |reply| ArtifactsMsg::Ping { reply }).await.is_ok()
     }
 
     /// Starts an incarnation of the actor as a child of `parent`.
@@ -351,6 +358,11 @@ fn stored(record: &Record) -> Stored {
 /// What the actor is told.
 #[derive(Debug)]
 enum ArtifactsMsg {
+    /// Root: whether it answers.
+    Ping {
+        /// At once.
+        reply: RpcReplyPort<()>,
+    },
     /// The table, or how long things are kept, is another.
     Changed,
     /// The timer.
@@ -396,8 +408,14 @@ impl Actor for Artifacts {
         message: ArtifactsMsg,
         state: &mut ArtifactsState,
     ) -> Result<(), ActorProcessingErr> {
-        if matches!(message, ArtifactsMsg::Due) {
-            state.timer.fired();
+        match message {
+            ArtifactsMsg::Ping { reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(());
+                return Ok(());
+            }
+            ArtifactsMsg::Due => state.timer.fired(),
+            ArtifactsMsg::Changed => {}
         }
         state.look();
         Ok(())

@@ -43,6 +43,7 @@ use super::subs::Subs;
 use super::support::task::{self, TaskGuard};
 use super::tasks::TasksHandle;
 use super::upstreams::UpstreamsHandle;
+use super::watchdog::Manager;
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::offer;
 use crate::settings::layers::Sources;
@@ -60,6 +61,7 @@ use crate::transport::stdio::child::StopLadder;
 use crate::transport::stdio::ledger::{self, Ledger};
 use crate::transport::stdio::reaper;
 use crate::transport::store::{self, Store, StoreError};
+use crate::transport::systemd::Activation;
 
 /// What a daemon is made from.
 #[derive(Debug)]
@@ -76,6 +78,8 @@ pub struct DaemonArgs {
     pub program: PathBuf,
     /// The configuration as it was read first.
     pub loaded: Loaded,
+    /// What the service manager has handed over.
+    pub activation: Activation,
 }
 
 /// Why a daemon did not start, or did not end well.
@@ -115,8 +119,10 @@ pub async fn run(mut args: DaemonArgs) -> Result<(), DaemonFailed> {
     });
     let opened = store::open(&args.places.state.join("mcpx.redb"))?;
     // Not before all that can fail: whoever sees the socket counts on an answer.
-    let listener = args.lock.bind()?;
+    let activated = args.activation.control.is_some();
+    let listener = args.lock.listen(args.activation.control.take())?;
     args.turn = None;
+    let manager = Manager::new(args.activation.notify.take());
     let (parts, around, capturing) = build(&args, &opened.store, ledger.clone(), started);
     if let Some((aside, why)) = &opened.set_aside {
         let text =
@@ -124,13 +130,15 @@ pub async fn run(mut args: DaemonArgs) -> Result<(), DaemonFailed> {
         parts.events.emit(Event::new("daemon.warning", text));
     }
     let (stop, stopped) = watch::channel(false);
-    let door = DoorArgs { context: parts.context(), around, keys: args.places.state.join("keys") };
+    let handed = std::mem::take(&mut args.activation.http);
+    let keys = args.places.state.join("keys");
+    let door = DoorArgs { context: parts.context(), around, keys, handed };
     let door = door::run(door, stopped.clone());
     let serving = serve(listener, &parts, &settings, stopped);
     // Not before the parts run: one that reads the configuration anew is needed for SIGHUP.
-    let obeyed = (parts.root.clone(), parts.settings.clone());
+    let (obeyed, told) = (parts.clone(), manager.clone());
     let serving = async move {
-        let _obeying = signals.obey(obeyed.0, obeyed.1);
+        let _obeying = signals.obey(obeyed, told);
         let door = task::spawn(door);
         let served = serving.await;
         if served.is_ok() {
@@ -142,9 +150,11 @@ pub async fn run(mut args: DaemonArgs) -> Result<(), DaemonFailed> {
     for warning in &args.loaded.warnings {
         parts.events.emit(Event::new("daemon.warning", warning.to_string()));
     }
-    let end = root::run(parts, serving, stop).await;
+    let end = root::run(parts, serving, stop, manager).await;
     ledger.close();
-    args.lock.remove_socket();
+    if !activated {
+        args.lock.remove_socket();
+    }
     drop((capturing, reaping));
     match end {
         End::Asked(_) => Ok(()),
@@ -207,7 +217,8 @@ pub(super) fn build(
         info,
         capabilities: offer::capabilities(),
     });
-    let (hosts, root) = (HostsHandle::default(), RootHandle::new());
+    let hosts = HostsHandle::new(Arc::clone(store), events.clone());
+    let root = RootHandle::new();
     let (door, listens) = (DoorHandle::default(), ListensHandle::default());
     let broker = BrokerHandle::new(Arc::clone(store), events.clone(), settings.watch());
     upstreams.use_broker(broker.clone());
@@ -311,16 +322,18 @@ impl Signals {
         })
     }
 
-    fn obey(mut self, root: RootHandle, settings: SettingsHandle) -> TaskGuard {
+    fn obey(mut self, parts: Parts, manager: Manager) -> TaskGuard {
         task::spawn_guarded(async move {
             loop {
                 tokio::select! {
-                    _ = self.terminate.recv() => root.end(End::Asked("SIGTERM")),
-                    _ = self.interrupt.recv() => root.end(End::Asked("SIGINT")),
+                    _ = self.terminate.recv() => parts.root.end(End::Asked("SIGTERM")),
+                    _ = self.interrupt.recv() => parts.root.end(End::Asked("SIGINT")),
                     _ = self.hangup.recv() => {
-                        let limit = settings.settings().daemon.ask;
+                        manager.reloading();
+                        let limit = parts.settings.settings().daemon.ask;
                         // Said in an event, either way.
-                        let _ = settings.reload(limit).await;
+                        let _ = parts.settings.reload(limit).await;
+                        manager.ready(&parts);
                     }
                 }
             }

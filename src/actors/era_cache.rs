@@ -50,6 +50,11 @@ impl EraCacheHandle {
         Self { shared: Arc::new(Shared { file, events, records, dirty, actor: Slot::default() }) }
     }
 
+    /// Whether the actor answers within `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        self.shared.actor.ask(limit, |reply| EraCacheMsg::Ping { reply }).await.is_ok()
+    }
+
     /// Starts an incarnation of the actor as a child of `parent`.
     pub async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
         let args = self.clone();
@@ -112,6 +117,11 @@ fn credential(auth: &AuthDef) -> BTreeMap<String, String> {
 /// What the cache hears.
 #[derive(Debug)]
 pub enum EraCacheMsg {
+    /// Root: whether it answers.
+    Ping {
+        /// At once.
+        reply: RpcReplyPort<()>,
+    },
     /// A record differs from the file.
     Changed,
     /// The writing task is through.
@@ -163,6 +173,10 @@ impl Actor for EraCache {
         state: &mut EraCacheState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
+            EraCacheMsg::Ping { reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(());
+            }
             EraCacheMsg::Changed => state.write(),
             EraCacheMsg::Written { failed } => state.written(failed),
             EraCacheMsg::Flush { reply } => {

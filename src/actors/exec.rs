@@ -102,6 +102,11 @@ impl ExecHandle {
         Self { shared: Arc::new(shared) }
     }
 
+    /// Whether the actor answers within `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        self.shared.actor.ask(limit, |reply| ExecMsg::Ping { reply }).await.is_ok()
+    }
+
     /// Starts an incarnation of the supervisor as a child of `parent`.
     pub(crate) async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
         let args = Arc::clone(&self.shared);
@@ -205,6 +210,11 @@ type Reply = RpcReplyPort<Result<Box<Sandbox>, String>>;
 
 /// What the supervisor hears.
 pub(crate) enum ExecMsg {
+    /// Root: whether it answers.
+    Ping {
+        /// At once.
+        reply: RpcReplyPort<()>,
+    },
     /// A run with a place wants a sandbox. Answered when one is ready, or could not be started.
     Take {
         /// Where it goes.
@@ -226,6 +236,7 @@ pub(crate) enum ExecMsg {
 impl fmt::Debug for ExecMsg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Ping { .. } => "Ping",
             Self::Take { .. } => "Take",
             Self::Ready { .. } => "Ready",
             Self::RefillDue => "RefillDue",
@@ -292,6 +303,10 @@ impl Actor for Exec {
         state: &mut ExecState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
+            ExecMsg::Ping { reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(());
+            }
             ExecMsg::Take { reply } => state.take(clock::now(), reply),
             ExecMsg::Ready { sandbox } => state.is_ready(*sandbox),
             ExecMsg::RefillDue => {

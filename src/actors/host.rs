@@ -6,6 +6,7 @@
 //! again, a host over HTTP opens a new session. Never waits for a host or an upstream, and never
 //! looks at what a request means.
 
+pub(crate) mod kept;
 pub(crate) mod line;
 mod link;
 mod listen;
@@ -24,11 +25,12 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
+use self::kept::{Held, Record};
 use self::line::{HostLine, Questions};
 use self::link::LinkWire;
 use self::listen::ListenGuard;
 use self::over_http::Session;
-use self::sessions::{SessionId, Sessions};
+use self::sessions::{Entry, SessionId, Sessions};
 use self::streams::{HttpWire, PostIn};
 use self::work::{Report, run, run_with_progress};
 use super::dispatch::{self, Context, Listed, Repeats, TaskSide, Views};
@@ -79,7 +81,13 @@ pub(crate) enum Way {
     },
     /// By the answers to its requests over HTTP. The session can be found by its id from its
     /// handshake on; without a handshake it ends as soon as it has answered (H-10, H-27).
-    Http { id: SessionId, sessions: Sessions },
+    Http {
+        id: SessionId,
+        sessions: Sessions,
+        held: Held,
+        /// What it was in an earlier daemon.
+        before: Option<Box<Record>>,
+    },
 }
 
 /// What a host connection is told.
@@ -107,6 +115,10 @@ pub(crate) enum HostMsg {
     },
     /// The endpoint: a DELETE of this session.
     End { said: Said, reply: oneshot::Sender<Result<(), Refusal>> },
+    /// Hosts: a session of an earlier daemon goes on, and has this place.
+    Entered { entry: Entry },
+    /// The subscriptions: those of this host are others; or one of a life before was asked for again.
+    Subscribed { again: Option<String> },
     /// The timer: the session may have been idle for `http.session_idle`.
     IdleDue,
     /// Hosts: others wait for a session and this one was used least; it ends if nothing of it is
@@ -250,6 +262,8 @@ impl Actor for Host {
                 let ended = state.end_session(now, &said);
                 let _ = reply.send(ended);
             }
+            HostMsg::Entered { entry } => state.entered(entry),
+            HostMsg::Subscribed { again } => state.subscribed(again.as_deref()),
             HostMsg::IdleDue => state.idle_due(now),
             HostMsg::GiveWay => state.give_way(now),
             HostMsg::Finished { key, outcome } => {
@@ -312,14 +326,19 @@ impl HostState {
     fn new(me: ActorRef<HostMsg>, args: HostArgs) -> Self {
         let HostArgs { id, way, project, listed, view, config, context } = args;
         let settings = context.settings();
+        let mut before = None;
         let (wire, seen_view, name) = match way {
             Way::Link { link, seen_view, name } => {
                 let credits = settings.link.read_credits;
+                let name: Arc<str> = name.unwrap_or_else(clock::random_name).into();
                 (Wire::Link(LinkWire::new(&me, *link, credits)), seen_view, name)
             }
-            Way::Http { id, sessions } => {
-                let wire = HttpWire::new(settings.sessions);
-                (Wire::Http(Box::new(Session::new(wire, id, sessions))), None, None)
+            Way::Http { id, sessions, held, before: kept } => {
+                let (wire, name) = (HttpWire::new(settings.sessions), Arc::clone(held.name()));
+                before = kept;
+                let lives = before.as_ref().map_or(0, |before| before.lives);
+                let session = Session::new(wire, id, sessions, held, lives);
+                (Wire::Http(Box::new(session)), None, name)
             }
         };
         let caller = Caller {
@@ -330,10 +349,10 @@ impl HostState {
             answers: Answers::Nobody,
             source: Source::default(),
         };
-        let name: Arc<str> = name.unwrap_or_else(clock::random_name).into();
         let log_queue = settings.call.log_queue;
-        context.upstreams.subs().host_came(&caller, &name, me.clone(), log_queue);
-        let returns = seen_view.is_some();
+        let keeps = matches!(wire, Wire::Http(_));
+        context.upstreams.subs().host_came(&caller, &name, me.clone(), log_queue, keeps);
+        let returns = seen_view.is_some() || before.is_some();
         let changed = seen_view.map(|seen| view.changed_since_text(&seen)).unwrap_or_default();
         let mut state = Self {
             me,
@@ -359,6 +378,9 @@ impl HostState {
         state.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{}", state.view)));
         for kind in state.missed.clone() {
             state.session.host_note(clock::now(), HostNote::Changed(kind));
+        }
+        if let Some(before) = before {
+            state.resume(*before);
         }
         if returns {
             state.list_what_is_new();
@@ -463,6 +485,7 @@ impl HostState {
                 self.context.upstreams.subs().host_opened(self.id, declared);
                 self.opened(&label, revision);
             }
+            HostEvent::Agreed => self.keep(),
             HostEvent::Answered(answered) => self.answered(answered),
             HostEvent::Notification { method, .. }
                 if method.as_str() == "notifications/roots/list_changed" =>
@@ -484,7 +507,8 @@ impl HostState {
         self.enter();
         if !self.opened {
             self.opened = true;
-            let text = format!("host {label} opened a session in revision {}", self.revision);
+            let does = if self.returns { "goes on with its" } else { "opened a" };
+            let text = format!("host {label} {does} session in revision {}", self.revision);
             self.context.events.emit(Event::new("host.opened", text).of_host(self.label()));
         }
     }
@@ -570,6 +594,7 @@ impl HostState {
         if let Some(view) = self.view.as_given(&self.listed) {
             self.tell_shim(|| Bytes::from(format!("{VIEW_LINE}{view}")));
             self.view = view;
+            self.keep();
         }
     }
 
@@ -588,6 +613,7 @@ impl HostState {
             }
         }
         self.view = view;
+        self.keep();
     }
 
     /// The shim ends its side when it has read the line, so that no frame is lost between the two.
@@ -598,6 +624,7 @@ impl HostState {
             self.session.stop_asking();
         }
         self.tell_shim(|| Bytes::from_static(DRAIN_LINE.as_bytes()));
+        self.keep();
         if let Wire::Http(http) = &mut self.wire {
             http.wire.end_own();
         }

@@ -17,11 +17,12 @@ use ractor::{
     Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr,
     SupervisionEvent,
 };
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use super::catalog::Listing;
 use super::dispatch::{self, Context, Listed, Views};
-use super::events::Event;
+use super::events::{Event, EventsHandle};
+use super::host::kept::{Kept, name_of};
 use super::host::sessions::{SessionId, Sessions};
 use super::host::streams::{PostIn, PostOut};
 use super::host::{Host, HostArgs, HostMsg, HostStatus, Way};
@@ -39,6 +40,7 @@ use crate::protocol::session::host::{HostConfig, ProgressPace};
 use crate::protocol::session::upstream::ListKind;
 use crate::settings::{ServerDef, Settings};
 use crate::transport::Link;
+use crate::transport::store::Store;
 
 /// A connection that wants to be a host's.
 #[derive(Debug)]
@@ -62,13 +64,31 @@ pub(crate) struct Opening {
     pub(crate) context: Arc<Context>,
 }
 
+/// What became of a session that a request names.
+#[derive(Debug)]
+pub(crate) enum Named {
+    /// It is here.
+    Host(ActorRef<HostMsg>),
+    /// It is over, or never was.
+    Unknown,
+    /// It may be here again in a moment: it is just ending, or the daemon is.
+    Later,
+}
+
 /// What the supervisor is told.
 #[derive(Debug)]
 pub(crate) enum HostsMsg {
+    /// Root: whether it answers.
+    Ping {
+        /// At once.
+        reply: RpcReplyPort<()>,
+    },
     /// Control: a shim has connected.
     Attach { attached: Box<Attached> },
     /// The endpoint: a host over HTTP begins.
     Open { opening: Box<Opening> },
+    /// The endpoint: a request names a session that does not run, but may be kept.
+    Wake { id: SessionId, context: Arc<Context>, reply: oneshot::Sender<Named> },
     /// A session that was asked to give way: it cannot.
     Stays { actor: ActorId },
     /// Its watching task: what hosts see may have changed.
@@ -80,16 +100,32 @@ pub(crate) enum HostsMsg {
 }
 
 /// How others reach the hosts. Cheap to clone; outlives the supervisor's incarnations.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct HostsHandle {
     actor: Slot<HostsMsg>,
     sessions: Sessions,
+    kept: Kept,
     /// What hosts over HTTP that come in by no profile are told of mcpx, for requests that need no
     /// session.
     face: Arc<RwLock<Option<Arc<HostConfig>>>>,
 }
 
 impl HostsHandle {
+    /// No host yet; sessions of an earlier daemon are read from `store`.
+    pub fn new(store: Arc<dyn Store>, events: EventsHandle) -> Self {
+        Self {
+            actor: Slot::default(),
+            sessions: Sessions::default(),
+            kept: Kept::new(store, events),
+            face: Arc::default(),
+        }
+    }
+
+    /// Whether the actor answers within `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        self.actor.ask(limit, |reply| HostsMsg::Ping { reply }).await.is_ok()
+    }
+
     /// Starts an incarnation of the supervisor as a child of `parent`.
     pub(crate) async fn start(
         &self,
@@ -117,13 +153,25 @@ impl HostsHandle {
         self.actor.cast(HostsMsg::Stays { actor });
     }
 
-    /// The session over HTTP that has this id, for a host that comes in by this profile.
-    pub(crate) fn session(
-        &self,
-        id: &str,
-        profile: Option<&Arc<str>>,
-    ) -> Option<ActorRef<HostMsg>> {
-        self.sessions.find(id, profile)
+    /// The session over HTTP that has this id, for a host that comes in as `context` says; one that an
+    /// earlier daemon had goes on from here.
+    pub(crate) async fn session(&self, id: &str, context: &Arc<Context>) -> Named {
+        if let Some(session) = self.sessions.find(id, context.profile()) {
+            return Named::Host(session);
+        }
+        // Ids that nobody has cost the supervisor nothing.
+        if !self.kept.knows(&name_of(id, context.profile())) {
+            return Named::Unknown;
+        }
+        let (reply, answered) = oneshot::channel();
+        let (id, context) = (SessionId::named(id), Arc::clone(context));
+        self.actor.cast(HostsMsg::Wake { id, context, reply });
+        answered.await.unwrap_or(Named::Later)
+    }
+
+    /// Returns once all that sessions have agreed is on disk, or after `limit`.
+    pub(crate) async fn settled(&self, limit: Duration) {
+        self.kept.settled(limit).await;
     }
 
     /// What a host over HTTP is told of mcpx; `None` before the supervisor runs.
@@ -169,6 +217,7 @@ pub(crate) struct HostsState {
     /// The session that is asked to.
     asked: Option<ActorId>,
     _watch: TaskGuard,
+    _writing: TaskGuard,
 }
 
 /// What hosts are told of mcpx and see of it.
@@ -227,8 +276,16 @@ impl Actor for Hosts {
         state: &mut HostsState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
+            HostsMsg::Ping { reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(());
+            }
             HostsMsg::Attach { attached } => state.attach(*attached),
             HostsMsg::Open { opening } => state.open(*opening),
+            HostsMsg::Wake { id, context, reply } => {
+                // Its request may have gone.
+                let _ = reply.send(state.wake(id, context));
+            }
             HostsMsg::Stays { actor } => {
                 if state.asked == Some(actor) {
                     state.has_answered();
@@ -276,6 +333,8 @@ impl HostsState {
         let watching = spawn_guarded(watch_view(me.clone(), catalog, settings, delay));
         let face = Face::new(&context);
         handle.show(&face.http_config);
+        handle.kept.sweep(context.settings().sessions.idle);
+        let writing = spawn_guarded(handle.kept.clone().write());
         Self {
             me,
             handle,
@@ -289,6 +348,7 @@ impl HostsState {
             waiting: VecDeque::new(),
             asked: None,
             _watch: watching,
+            _writing: writing,
         }
     }
 
@@ -341,9 +401,11 @@ impl HostsState {
     fn admit(&mut self, opening: Opening, most: usize) {
         let Opening { id, post, context } = opening;
         if self.admits(true, most, "http.max_sessions") {
+            let held = self.handle.kept.hold(name_of(id.as_str(), context.profile()));
             let sessions = self.handle.sessions.clone();
             let project = context.settings.project();
-            if let Some(host) = self.connect(Way::Http { id, sessions }, context, project, false) {
+            let way = Way::Http { id, sessions, held, before: None };
+            if let Some(host) = self.connect(way, context, project, false) {
                 let _ = host.cast(HostMsg::Post { post: Box::new(post) });
             }
             return;
@@ -352,6 +414,32 @@ impl HostsState {
         let refusal = Refusal::too_many_sessions(post.said.or_headerless(), id, most);
         // Its host may have gone.
         let _ = post.reply.send(PostOut::refused(refusal));
+    }
+
+    /// A session goes on that an earlier daemon had, or whose actor has failed. There is room for it:
+    /// those that sleep count when one more is kept.
+    fn wake(&mut self, id: SessionId, context: Arc<Context>) -> Named {
+        if let Some(session) = self.handle.sessions.find(id.as_str(), context.profile()) {
+            return Named::Host(session);
+        }
+        let name = name_of(id.as_str(), context.profile());
+        let idle = self.context.settings().sessions.idle;
+        if self.draining.is_some() {
+            return Named::Later;
+        }
+        let Some((record, held)) = self.handle.kept.take(&name, idle) else {
+            return if self.handle.kept.knows(&name) { Named::Later } else { Named::Unknown };
+        };
+        let sessions = self.handle.sessions.clone();
+        let before = Some(Box::new(record));
+        let way = Way::Http { id: id.clone(), sessions: sessions.clone(), held, before };
+        let (profile, project) = (context.profile().cloned(), context.settings.project());
+        let Some(session) = self.connect(way, context, project, true) else { return Named::Later };
+        // Found from now on, so that a second request wakes no second one; where the session fails to
+        // start, its place falls with the message.
+        let entry = sessions.enter(id, profile, session.clone());
+        let _ = session.cast(HostMsg::Entered { entry });
+        Named::Host(session)
     }
 
     fn connect(

@@ -28,6 +28,11 @@ pub struct ListensHandle {
 }
 
 impl ListensHandle {
+    /// Whether the actor answers within `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        self.actor.ask(limit, |reply| ListensMsg::Ping { reply }).await.is_ok()
+    }
+
     /// Starts an incarnation of the supervisor as a child of `parent`.
     pub(crate) async fn start(
         &self,
@@ -94,6 +99,11 @@ impl Drop for Place {
 /// What the supervisor is told.
 #[derive(Debug)]
 pub(crate) enum ListensMsg {
+    /// Root: whether it answers.
+    Ping {
+        /// At once.
+        reply: RpcReplyPort<()>,
+    },
     /// Root: the daemon stops. Answered when the last stream has ended.
     Drain { reply: RpcReplyPort<()> },
 }
@@ -129,6 +139,10 @@ impl Actor for Listens {
         state: &mut ListensState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
+            ListensMsg::Ping { reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(());
+            }
             ListensMsg::Drain { reply } => state.drain(reply),
         }
         Ok(())

@@ -42,6 +42,7 @@ pub mod dispatch;
 pub mod endpoint;
 
 pub mod upstreams;
+pub(crate) mod watchdog;
 
 pub mod parked;
 

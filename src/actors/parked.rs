@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
+use ractor::{
+    Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr, SupervisionEvent,
+};
 use tokio::sync::watch;
 
 use super::dispatch::Conversation;
@@ -103,6 +105,11 @@ impl ParkedHandle {
             actor: Slot::default(),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Whether the actor answers within `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        self.shared.actor.ask(limit, |reply| ParkedMsg::Ping { reply }).await.is_ok()
     }
 
     /// Starts an incarnation of the actor as a child of `parent`.
@@ -217,6 +224,11 @@ impl Shared {
 /// What the actor is told.
 #[derive(Debug)]
 pub(crate) enum ParkedMsg {
+    /// Root: whether it answers.
+    Ping {
+        /// At once.
+        reply: RpcReplyPort<()>,
+    },
     /// The handle: there is one more.
     Look,
     /// The timer: the time of one is up.
@@ -255,6 +267,10 @@ impl Actor for Parked {
         state: &mut ParkedState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
+            ParkedMsg::Ping { reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(());
+            }
             ParkedMsg::Look => state.look(clock::now()),
             ParkedMsg::EndDue => {
                 state.timer.fired();

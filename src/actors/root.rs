@@ -32,6 +32,7 @@ use super::support::restart::Intensity;
 use super::support::{stop, task};
 use super::tasks::TasksHandle;
 use super::upstreams::UpstreamsHandle;
+use super::watchdog::{self, Manager};
 use crate::transport::clock;
 
 /// Ends the daemon, from wherever it is wanted.
@@ -160,6 +161,36 @@ impl Parts {
         })
     }
 
+    /// The first permanent part that does not answer within `limit`, if there is one.
+    pub(super) async fn silent(&self, limit: Duration) -> Option<&'static str> {
+        // All at once. The actor of the metrics does nothing that could hang: its listener is a task.
+        let inside = async {
+            <[bool; 2]>::from(tokio::join!(
+                self.inside.audit.answers(limit),
+                self.inside.spans.answers(limit),
+            ))
+        };
+        let others = async {
+            <[bool; 11]>::from(tokio::join!(
+                self.eras.answers(limit),
+                self.catalog.answers(limit),
+                self.upstreams.answers(limit),
+                self.artifacts.answers(limit),
+                self.exec.answers(limit),
+                self.tasks.answers(limit),
+                self.settings.answers(limit),
+                self.broker.answers(limit),
+                self.parked.answers(limit),
+                self.listens.answers(limit),
+                self.hosts.answers(limit),
+            ))
+        };
+        let (inside, others) = Box::pin(async { tokio::join!(inside, others) }).await;
+        let asked = Child::ALL.into_iter().filter(|child| *child != Child::Metrics);
+        let mut all = asked.zip(inside.into_iter().chain(others));
+        all.find(|(_, answers)| !answers).map(|(child, _)| child.name())
+    }
+
     /// Starts the tree. It runs until [`Self::stop`], or until it fails and says so at the handle; the
     /// task ends with the root, also where the root itself fails and can say nothing.
     async fn start(&self) -> Result<(ActorRef<()>, JoinHandle<()>), ractor::SpawnErr> {
@@ -179,6 +210,7 @@ impl Parts {
                             the outcome is unknown";
                 self.events.emit(Event::new("daemon.stop_timeout", text));
             }
+            self.hosts.settled(settings.daemon.ask).await;
             let left = self.exec.stop(sandboxes(&settings)).await;
             if left > 0 {
                 let text = format!("{left} sandboxes outlived plumbing.term_grace");
@@ -399,6 +431,7 @@ pub async fn run(
     parts: Parts,
     serving: impl Future<Output = std::io::Result<()>> + Send + 'static,
     stop: watch::Sender<bool>,
+    manager: Manager,
 ) -> End {
     let (root, mut running) = match parts.start().await {
         Ok(started) => started,
@@ -411,9 +444,13 @@ pub async fn run(
         }
     });
     parts.events.emit(Event::new("daemon.ready", "the daemon serves hosts"));
+    manager.ready(&parts);
+    let watchdog = watchdog::feed(manager.clone(), parts.clone());
     let end = parts.root.ended_or_gone(&mut running).await;
+    manager.stopping();
     stop.send_replace(true);
     parts.stop(&root).await;
+    drop(watchdog);
     drop(accepting);
     end
 }

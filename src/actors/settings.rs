@@ -133,6 +133,11 @@ impl SettingsHandle {
         self.profile.as_ref()
     }
 
+    /// Whether the actor answers within `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        self.shared.actor.ask(limit, |reply| SettingsMsg::Ping { reply }).await.is_ok()
+    }
+
     /// Starts an incarnation of the actor as a child of `parent`.
     pub async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
         let args = Arc::clone(&self.shared);
@@ -192,6 +197,11 @@ type Reply = RpcReplyPort<Result<Changed, ChangeRefused>>;
 /// What the keeper hears.
 #[derive(Debug)]
 pub(crate) enum SettingsMsg {
+    /// Root: whether it answers.
+    Ping {
+        /// At once.
+        reply: RpcReplyPort<()>,
+    },
     /// Set these values, if any, and read everything again.
     Change {
         /// Empty for a plain reload.
@@ -228,8 +238,9 @@ impl Actor for SettingsKeeper {
         shared: Arc<Shared>,
     ) -> Result<SettingsState, ActorProcessingErr> {
         shared.actor.set(me.clone());
-        let _watching = task::spawn_guarded(watching::watch(Arc::clone(&shared)));
-        Ok(SettingsState { me, shared, waiting: VecDeque::new(), busy: false, _watching })
+        let watching = task::spawn_guarded(watching::watch(Arc::clone(&shared)));
+        let waiting = VecDeque::new();
+        Ok(SettingsState { me, shared, waiting, busy: false, _watching: watching })
     }
 
     async fn handle(
@@ -239,6 +250,10 @@ impl Actor for SettingsKeeper {
         state: &mut SettingsState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
+            SettingsMsg::Ping { reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(());
+            }
             SettingsMsg::Change { changes, reply } => state.waiting.push_back((changes, reply)),
             SettingsMsg::Done => state.busy = false,
         }

@@ -82,16 +82,18 @@ pub struct Subs(Arc<Mutex<Table>>);
 
 impl Subs {
     /// A host connection came, of the session `name`. It may have `log_queue` messages waiting that are
-    /// about no request of its own: of logs, and of how its tasks stand.
+    /// about no request of its own: of logs, and of how its tasks stand. One that `keeps` what it has
+    /// subscribed to is told when that changes.
     pub(crate) fn host_came(
         &self,
         caller: &Caller,
         name: &Arc<str>,
         line: ActorRef<HostMsg>,
         log_queue: usize,
+        keeps: bool,
     ) {
         if let Some(id) = caller.host {
-            let listener = Listener::host(caller.clone(), Arc::clone(name), line, log_queue);
+            let listener = Listener::host(caller.clone(), Arc::clone(name), line, log_queue, keeps);
             self.lock().listeners.insert(ListenerId::Host(id), listener);
         }
     }
@@ -178,6 +180,17 @@ impl Subs {
     /// It is not to hear of this any more; one that it did not subscribe to is no mistake.
     pub fn unsubscribe(&self, listener: ListenerId, shown: &str) {
         self.lock().unsubscribe(listener, shown);
+    }
+
+    /// What a host has subscribed to, as it spells it.
+    pub(crate) fn of_host(&self, host: HostId) -> BTreeSet<String> {
+        self.lock().of(ListenerId::Host(host))
+    }
+
+    /// What happened to a resource that `listener` has subscribed to was not heard for a while: it is
+    /// told of a change, because there may have been one.
+    pub(crate) fn missed(&self, listener: ListenerId, shown: &str) {
+        self.lock().missed(listener, shown);
     }
 
     /// The status of a task has changed: `params` are those of `notifications/tasks`, the whole task

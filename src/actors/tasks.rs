@@ -117,6 +117,11 @@ impl TasksHandle {
         Self { shared: Arc::new(Shared { store, events, upstreams, table, writing, actor }) }
     }
 
+    /// Whether the actor answers within `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        self.shared.actor.ask(limit, |reply| TasksMsg::Ping { reply }).await.is_ok()
+    }
+
     /// Starts an incarnation of the supervisor as a child of `parent`. What still ran in the daemon
     /// before is gone on with as `resume` says.
     pub async fn start(
@@ -286,6 +291,11 @@ fn draw_id() -> Option<String> {
 
 /// What the supervisor is told.
 pub(crate) enum TasksMsg {
+    /// Root: whether it answers.
+    Ping {
+        /// At once.
+        reply: RpcReplyPort<()>,
+    },
     /// A request: a task begins. Answered with its actor, which waits for [`TaskMsg::Go`].
     Begin { args: TaskArgs, reply: RpcReplyPort<Option<ActorRef<TaskMsg>>> },
     /// The timer: a task has been kept for as long as it is to be.
@@ -297,6 +307,7 @@ pub(crate) enum TasksMsg {
 impl fmt::Debug for TasksMsg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Ping { .. } => "Ping",
             Self::Begin { .. } => "Begin",
             Self::ExpiryDue => "ExpiryDue",
             Self::Suspend { .. } => "Suspend",
@@ -343,6 +354,10 @@ impl Actor for Tasks {
         state: &mut TasksState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
+            TasksMsg::Ping { reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(());
+            }
             TasksMsg::Begin { args, reply } => {
                 // Nobody waits any more: the actor ends without having begun.
                 let _ = reply.send(state.begin(args).await);

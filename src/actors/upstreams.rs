@@ -207,6 +207,11 @@ impl UpstreamsHandle {
         Self { shared: Arc::new(shared) }
     }
 
+    /// Whether the actor answers within `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        self.shared.supervisor.ask(limit, |reply| UpstreamsMsg::Ping { reply }).await.is_ok()
+    }
+
     /// Starts an incarnation of the supervisor as a child of `parent`.
     pub async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
         let args = Arc::clone(&self.shared);

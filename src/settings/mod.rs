@@ -19,6 +19,7 @@ pub mod runtime;
 pub mod servers;
 pub mod tree;
 pub mod typed;
+pub mod units;
 pub mod value;
 
 pub use layers::{Origin, Sources};

@@ -165,6 +165,8 @@ pub struct SessionSettings {
     pub most: usize,
     /// `http.session_idle`.
     pub idle: Duration,
+    /// `http.session_record`: bytes that are kept of one session for the next daemon.
+    pub record: usize,
     /// `http.stream_after`: an answer that takes longer becomes a stream of events.
     pub stream_after: Duration,
     /// `http.stream_queue`: events that wait for one reader.
@@ -546,6 +548,7 @@ impl Values<'_> {
         SessionSettings {
             most: self.count("http.max_sessions"),
             idle: self.time("http.session_idle"),
+            record: self.count("http.session_record"),
             stream_after: self.time("http.stream_after"),
             stream_queue: self.count("http.stream_queue"),
             max_streams: self.count("http.max_streams"),

@@ -2,7 +2,8 @@
 //!
 //! Whoever asks takes the lock on `start.lock` in the runtime folder first; the others wait for the
 //! socket meanwhile. The daemon leaves our session by itself (`setsid`), so that neither the end of a
-//! terminal nor an interrupt of its starter reaches it, and logs to the state folder.
+//! terminal nor an interrupt of its starter reaches it, and logs to the state folder. Where it is a
+//! service (`mcpx install`), its service manager is asked instead, and nobody else starts one.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -38,6 +39,8 @@ pub struct Autostart {
     pub timeout: Duration,
     /// The pause between two looks at the socket (`shim.redial_step`).
     pub step: Duration,
+    /// The command that starts the service that the daemon is, where it is one.
+    pub service: Option<Vec<&'static str>>,
 }
 
 /// Why no daemon was started.
@@ -64,6 +67,15 @@ pub enum StartFailed {
         /// Its log.
         log: PathBuf,
     },
+    /// Its service manager did not start it.
+    #[error("`{command}` did not start the daemon: {said}; `journalctl {}-u mcpx` says why",
+        if command.contains(" --user ") { "--user " } else { "" })]
+    Service {
+        /// What was run.
+        command: String,
+        /// What it said.
+        said: String,
+    },
     /// The system refused something.
     #[error("the daemon cannot be started: {}: {source}", path.display())]
     Io {
@@ -79,7 +91,7 @@ impl StartFailed {
     pub fn exit_code(&self) -> Option<i32> {
         match self {
             Self::Ended { status, .. } => status.code(),
-            Self::Silent { .. } | Self::Io { .. } => None,
+            Self::Silent { .. } | Self::Service { .. } | Self::Io { .. } => None,
         }
     }
 }
@@ -103,6 +115,13 @@ impl Autostart {
         if self.listens().await {
             return Ok(());
         }
+        if let Some(command) = &self.service {
+            self.ask_manager(command).await?;
+            while !self.listens().await {
+                self.pause(deadline).await?;
+            }
+            return Ok(());
+        }
         let mut child = self.spawn()?;
         loop {
             if self.listens().await {
@@ -123,6 +142,22 @@ impl Autostart {
             }
             self.pause(deadline).await?;
         }
+    }
+
+    /// Has the service manager start it.
+    #[expect(clippy::disallowed_methods, reason = "a program of the system, not an upstream")]
+    async fn ask_manager(&self, command: &[&str]) -> Result<(), StartFailed> {
+        let failed = |said: String| StartFailed::Service { command: command.join(" "), said };
+        let Some((program, args)) = command.split_first() else { return Ok(()) };
+        let mut asked = tokio::process::Command::new(program);
+        asked.args(args).stdin(Stdio::null()).kill_on_drop(true);
+        let out = tokio::time::timeout(self.timeout, asked.output()).await;
+        let out = out.map_err(|_| failed(format!("no end within {:?}", self.timeout)))?;
+        let out = out.map_err(|error| failed(error.to_string()))?;
+        if out.status.success() {
+            return Ok(());
+        }
+        Err(failed(String::from_utf8_lossy(&out.stderr).trim().to_owned()))
     }
 
     /// Whether somebody listens on the socket.
@@ -228,7 +263,25 @@ mod tests {
             log: folder.join("state/daemon.log"),
             timeout: Duration::from_secs(20),
             step: Duration::from_millis(5),
+            service: None,
         }
+    }
+
+    /// D-21: where it is a service, its manager is asked, and its refusal is told.
+    #[tokio::test]
+    async fn d21_a_service_is_started_by_its_manager() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = start(folder.path(), "exit 9");
+        let service = Some(vec!["sh", "-c", "echo masked >&2; exit 1"]);
+        let error = Autostart { service, ..own.clone() }.ensure().await.unwrap_err();
+        assert!(error.to_string().contains("did not start the daemon: masked;"), "{error}");
+        let socket = own.socket.clone();
+        let _listener = tokio::net::UnixListener::bind(folder.path().join("other")).unwrap();
+        let script = format!("cd {}; mv other control.sock", folder.path().display());
+        let service = Some(vec!["sh", "-c", &*String::leak(script)]);
+        Autostart { service, ..own }.ensure().await.unwrap();
+        assert!(socket.exists());
+        assert!(!folder.path().join("state/daemon.log").exists(), "nothing else was started");
     }
 
     #[tokio::test]

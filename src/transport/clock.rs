@@ -15,6 +15,13 @@ pub fn wall() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
+/// The system's monotonic clock, as other programs read it.
+pub fn monotonic() -> Duration {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
+    // Every system that we run on has it.
+    now.map(Duration::from).unwrap_or_default()
+}
+
 /// Random bytes for a secret: none where the system has none.
 pub fn secret<const N: usize>() -> std::io::Result<[u8; N]> {
     let mut bytes = [0; N];

@@ -8,11 +8,13 @@ pub mod autostart;
 pub mod clock;
 pub mod environment;
 pub mod http;
+pub mod journal;
 pub mod link;
 pub mod process;
 pub mod socket;
 pub mod stdio;
 pub mod store;
+pub mod systemd;
 pub mod task;
 pub mod watch;
 

@@ -56,6 +56,26 @@ pub enum SocketError {
     /// Something that is no socket stands in its place.
     #[error("{} is in the way: it is no socket", .0.display())]
     InTheWay(PathBuf),
+    /// Another program listens there, though no daemon runs.
+    #[error(
+        "{} is listened on already, though no daemon runs: that is systemd, where `mcpx install` was \
+         used. `systemctl --user start mcpx.service` starts the daemon (without `--user` for the \
+         system's), `mcpx uninstall` gives the socket back", .0.display()
+    )]
+    Held(PathBuf),
+    /// The daemon that runs is a service.
+    #[error(
+        "the daemon that runs (pid {pid}) is the service {unit}, which only systemd replaces: \
+         `systemctl {}restart {unit}`", if *user { "--user " } else { "" }
+    )]
+    Service {
+        /// Its process.
+        pid: u32,
+        /// Its unit.
+        unit: String,
+        /// Of a user's own service manager.
+        user: bool,
+    },
     /// The folder belongs to another user.
     #[error("{} belongs to another user (uid {uid})", folder.display())]
     Foreign {
@@ -119,7 +139,55 @@ pub fn lock(folder: &Path) -> Result<RuntimeLock, SocketError> {
     Ok(RuntimeLock { folder: folder.to_owned(), lock: file })
 }
 
+/// The service that a process runs as, where it is ours: an error that says how to replace it.
+pub fn service_of(pid: u32) -> Option<SocketError> {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let path = groups.lines().find_map(|line| {
+        // Where both hierarchies are mounted, systemd's is the one that it keeps processes in.
+        line.strip_prefix("0::").or_else(|| Some(line.split_once(":name=systemd:")?.1))
+    })?;
+    let unit =
+        path.rsplit('/').find(|part| part.starts_with("mcpx") && part.ends_with(".service"))?;
+    let user = path.contains("/user@");
+    Some(SocketError::Service { pid, unit: unit.to_owned(), user })
+}
+
+/// Whether a process listens on a socket, without a word to it: one that is started by a connection
+/// would be.
+fn is_listened_on(path: &Path) -> bool {
+    let Ok(known) = std::fs::read_to_string("/proc/net/unix") else { return false };
+    known.lines().skip(1).any(|line| {
+        // Num RefCount Protocol Flags Type St Inode Path
+        let mut parts = line.split_whitespace();
+        let listens = parts.nth(3).and_then(|flags| u32::from_str_radix(flags, 16).ok());
+        listens.is_some_and(|flags| flags & ACCEPTS != 0)
+            && parts.nth(3).is_some_and(|found| Path::new(found) == path)
+    })
+}
+
+/// The flag of a socket that listens in `/proc/net/unix` (`__SO_ACCEPTCON`).
+const ACCEPTS: u32 = 1 << 16;
+
 impl RuntimeLock {
+    /// The control socket as it was `handed` over, or else bound here.
+    pub fn listen(
+        &self,
+        handed: Option<std::os::unix::net::UnixListener>,
+    ) -> Result<UnixListener, SocketError> {
+        let Some(handed) = handed else { return self.bind() };
+        let path = path(&self.folder);
+        let failed = |source| SocketError::Io { path: path.clone(), source };
+        let address = handed.local_addr().map_err(failed)?;
+        if address.as_pathname() != Some(&path) {
+            let text = format!(
+                "the service manager listens at {address:?} instead; ListenStream= of mcpx.socket and \
+                 the runtime folder (MCPX_RUNTIME_DIR) must agree"
+            );
+            return Err(failed(io::Error::new(io::ErrorKind::AddrNotAvailable, text)));
+        }
+        UnixListener::from_std(handed).map_err(failed)
+    }
+
     /// Binds the control socket. A stale file of a dead daemon is taken away: whoever holds the lock
     /// knows that nobody listens there. Needs the runtime.
     pub fn bind(&self) -> Result<UnixListener, SocketError> {
@@ -130,6 +198,9 @@ impl RuntimeLock {
         let failed = |source| SocketError::Io { path: path.clone(), source };
         match std::fs::symlink_metadata(&path) {
             Ok(there) if there.file_type().is_socket() => {
+                if is_listened_on(&path) {
+                    return Err(SocketError::Held(path));
+                }
                 std::fs::remove_file(&path).map_err(failed)?;
             }
             Ok(_) => return Err(SocketError::InTheWay(path)),
@@ -209,7 +280,10 @@ mod tests {
         assert!(refused.contains(&format!("(pid {})", std::process::id())), "{refused}");
         drop((first, listener));
         assert!(path(top.path()).exists(), "stale");
-        let listener = lock(top.path()).unwrap().bind().unwrap();
+        let next = lock(top.path()).unwrap();
+        let listener = next.bind().unwrap();
+        let again = next.bind().unwrap_err();
+        assert!(matches!(again, SocketError::Held(_)), "{again}");
         let (near, far) = tokio::join!(UnixStream::connect(path(top.path())), listener.accept());
         assert!(near.is_ok() && far.is_ok());
     }

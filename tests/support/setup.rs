@@ -81,6 +81,13 @@ pub async fn http_stranger(daemon: &Daemon) -> HttpHost {
     host
 }
 
+/// The daemon was started again: the same host asks it, wherever it listens now.
+pub async fn follow(host: &mut HttpHost, daemon: &Daemon) {
+    let (url, _) = daemon.over_http().await;
+    let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("no address: {url:?}"));
+    host.move_to(rest.split_once('/').unwrap().0.parse().unwrap());
+}
+
 /// The opening of this revision: the handshake, or nothing.
 pub async fn open(host: &mut RawHost, revision: &str) {
     if revision == MODERN {

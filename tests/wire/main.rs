@@ -21,6 +21,7 @@ mod exec;
 mod exposure;
 mod http_modern;
 mod http_param_headers;
+mod http_restart;
 mod http_resume;
 mod http_sessions;
 mod http_status;

@@ -19,6 +19,11 @@ pub(super) const TABLE: &str = "questions";
 /// What the keeper hears.
 #[derive(Debug)]
 pub(super) enum KeeperMsg {
+    /// Root: whether it answers.
+    Ping {
+        /// At once.
+        reply: RpcReplyPort<()>,
+    },
     /// The table is another one.
     Changed,
     /// Something may be due.
@@ -77,6 +82,10 @@ impl Actor for Keeper {
         state: &mut KeeperState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
+            KeeperMsg::Ping { reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(());
+            }
             KeeperMsg::Changed => state.look(),
             KeeperMsg::Due => {
                 state.timer.fired();

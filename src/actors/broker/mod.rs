@@ -119,6 +119,11 @@ impl BrokerHandle {
         Self { shared: Arc::new(shared), watch: None }
     }
 
+    /// Whether the actor answers within `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        self.shared.actor.ask(limit, |reply| KeeperMsg::Ping { reply }).await.is_ok()
+    }
+
     /// Starts an incarnation of the actor as a child of `parent`.
     pub async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
         keeper::start(&self.shared, parent).await

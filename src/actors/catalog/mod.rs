@@ -68,6 +68,11 @@ impl CatalogHandle {
         Self { shared: Arc::clone(&self.shared), narrowed: Some(to) }
     }
 
+    /// Whether the actor answers within `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        self.shared.actor.ask(limit, |reply| CatalogMsg::Ping { reply }).await.is_ok()
+    }
+
     /// Starts an incarnation of the actor as a child of `parent`.
     pub async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
         let args = self.clone();
@@ -164,6 +169,11 @@ impl CatalogHandle {
 /// What the catalog hears.
 #[derive(Debug)]
 pub enum CatalogMsg {
+    /// Root: whether it answers.
+    Ping {
+        /// At once.
+        reply: RpcReplyPort<()>,
+    },
     /// From the supervisor of the pools.
     Configure {
         /// All servers.
@@ -262,6 +272,10 @@ impl Actor for Catalog {
         state: &mut CatalogState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
+            CatalogMsg::Ping { reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(());
+            }
             CatalogMsg::Configure { servers, reply } => {
                 state.configure(servers);
                 // Whoever asked may have given up.

@@ -10,6 +10,7 @@ use super::resources::{find, missing_error};
 use super::{Context, Request};
 use crate::actors::subs::ListenerId;
 use crate::actors::upstreams::Caller;
+use crate::protocol::edge::keys::AGAIN;
 use crate::protocol::jsonrpc::{Code, RawJson, RpcError};
 use crate::protocol::model::answers;
 use crate::protocol::session::Outcome;
@@ -17,7 +18,13 @@ use crate::protocol::session::upstream::ListKind;
 
 pub(super) async fn subscribe_host(context: &Context, request: &Request) -> Outcome {
     let address = address(request)?;
-    subscribe(context, ListenerId::of(&request.caller), &request.caller, &address).await
+    let listener = ListenerId::of(&request.caller);
+    let agreed = subscribe(context, listener, &request.caller, &address).await?;
+    let again = request.params.member("_meta").and_then(|meta| meta.member(AGAIN)).is_some();
+    if let Some(listener) = listener.filter(|_| again) {
+        context.upstreams.subs().missed(listener, &address);
+    }
+    Ok(agreed)
 }
 
 /// Subscribes a listener of `caller`'s to what `address` means.

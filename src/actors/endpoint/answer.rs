@@ -70,7 +70,7 @@ pub(super) fn refused(status: StatusCode, id: Option<Id>, text: impl Into<String
 
 /// Legacy Transports pages: a host that hears this begins again with `initialize`.
 pub(super) fn no_session(id: Option<Id>) -> HttpOut {
-    let text = "this session is not known: it has ended, or mcpx was started again; open a new one \
+    let text = "this session is not known: it has ended, or was idle for too long; open a new one \
                 with `initialize` and without Mcp-Session-Id";
     refused(StatusCode::NOT_FOUND, id, text)
 }

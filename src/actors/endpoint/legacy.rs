@@ -15,10 +15,10 @@ use crate::actors::dispatch::Context;
 use crate::actors::host::HostMsg;
 use crate::actors::host::sessions::SessionId;
 use crate::actors::host::streams::{Answer, PostIn, PostOut};
-use crate::actors::hosts::Opening;
+use crate::actors::hosts::{Named, Opening};
 use crate::protocol::http_rules::headers::LAST_EVENT_ID;
 use crate::protocol::http_rules::post::{Accepts, Said, id_of};
-use crate::protocol::jsonrpc::Incoming;
+use crate::protocol::jsonrpc::{Id, Incoming};
 use crate::protocol::session::host::PostId;
 use crate::transport::http::HttpOut;
 
@@ -36,12 +36,15 @@ impl Endpoint {
         let post = self.next_post();
         let post_in = PostIn { id: post, incoming, said, accepts, reply };
         let session = if let Some(id) = session_id(headers) {
-            let session = context.hosts.session(id, context.profile());
-            let post = HostMsg::Post { post: Box::new(post_in) };
-            // One that has just ended takes no message.
-            let Some(session) = session.filter(|session| session.cast(post).is_ok()) else {
-                return answer::no_session(request);
+            let session = match context.hosts.session(id, context).await {
+                Named::Host(session) => session,
+                Named::Unknown => return answer::no_session(request),
+                Named::Later => return answer::ending(),
             };
+            // One that has just ended takes no message.
+            if session.cast(HostMsg::Post { post: Box::new(post_in) }).is_err() {
+                return self.just_ended(request);
+            }
             Some(session)
         } else {
             let Some(id) = SessionId::draw() else {
@@ -53,9 +56,19 @@ impl Endpoint {
             None
         };
         match self.wait(answered, session.as_ref(), post).await {
-            Some(out) => self.posted(out),
+            Some(out) => {
+                // What was agreed is on disk before the host is told of it (F47).
+                self.context.hosts.settled(self.context.settings().daemon.ask).await;
+                self.posted(out)
+            }
             None => answer::session_failed(request),
         }
+    }
+
+    /// A session was there a moment ago.
+    fn just_ended(&self, request: Option<Id>) -> HttpOut {
+        // With the daemon it has not ended for good.
+        if self.context.root.is_ending() { answer::ending() } else { answer::no_session(request) }
     }
 
     /// Waits for the answer; where it takes long, it is to be a stream.
@@ -88,9 +101,9 @@ impl Endpoint {
     }
 
     /// A stream of the session's own, or one that broke.
-    pub(super) async fn get(context: &Context, headers: &HeaderMap) -> HttpOut {
+    pub(super) async fn get(&self, context: &Arc<Context>, headers: &HeaderMap) -> HttpOut {
         let said = Said::of(headers);
-        let session = match found(context, headers, &said) {
+        let session = match found(context, headers, &said).await {
             Ok(session) => session,
             Err(refused) => return *refused,
         };
@@ -104,31 +117,35 @@ impl Endpoint {
         match answered.await {
             Ok(Ok(events)) => answer::events(events, context.settings().http.sse_keep_alive),
             Ok(Err(refusal)) => answer::refusal(refusal),
-            Err(_) => answer::no_session(None),
+            Err(_) => self.just_ended(None),
         }
     }
 
     /// The host needs its session no longer.
-    pub(super) async fn delete(context: &Context, headers: &HeaderMap) -> HttpOut {
+    pub(super) async fn delete(&self, context: &Arc<Context>, headers: &HeaderMap) -> HttpOut {
         let said = Said::of(headers);
-        let session = match found(context, headers, &said) {
+        let session = match found(context, headers, &said).await {
             Ok(session) => session,
             Err(refused) => return *refused,
         };
         let (reply, answered) = oneshot::channel();
         let _ = session.cast(HostMsg::End { said, reply });
         match answered.await {
-            Ok(Ok(())) => answer::ended(),
+            Ok(Ok(())) => {
+                // It is over for the next daemon, too.
+                self.context.hosts.settled(self.context.settings().daemon.ask).await;
+                answer::ended()
+            }
             Ok(Err(refusal)) => answer::refusal(refusal),
-            Err(_) => answer::no_session(None),
+            Err(_) => self.just_ended(None),
         }
     }
 }
 
 /// The session of a GET or a DELETE. A modern host has neither (2026-07-28 Streamable HTTP page,
 /// "Earlier Streamable HTTP Revisions").
-fn found(
-    context: &Context,
+async fn found(
+    context: &Arc<Context>,
     headers: &HeaderMap,
     said: &Said,
 ) -> Result<ActorRef<HostMsg>, Box<HttpOut>> {
@@ -139,6 +156,9 @@ fn found(
         let text = "the header Mcp-Session-Id is missing; `initialize` answers with it";
         return Err(Box::new(answer::refused(StatusCode::BAD_REQUEST, None, text)));
     };
-    let found = context.hosts.session(id, context.profile());
-    found.ok_or_else(|| Box::new(answer::no_session(None)))
+    match context.hosts.session(id, context).await {
+        Named::Host(session) => Ok(session),
+        Named::Unknown => Err(Box::new(answer::no_session(None))),
+        Named::Later => Err(Box::new(answer::ending())),
+    }
 }

@@ -71,8 +71,8 @@ impl Endpoint {
         }
         match request.method {
             Method::POST => self.post(&context, request).await,
-            Method::GET => Self::get(&context, &request.headers).await,
-            Method::DELETE => Self::delete(&context, &request.headers).await,
+            Method::GET => self.get(&context, &request.headers).await,
+            Method::DELETE => self.delete(&context, &request.headers).await,
             _ => answer::wrong_method(answer::ALL_METHODS),
         }
     }

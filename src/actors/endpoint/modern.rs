@@ -160,6 +160,7 @@ impl Said {
                 HostOutput::Event(
                     HostEvent::Cancelled { .. }
                     | HostEvent::Answered(_)
+                    | HostEvent::Agreed
                     | HostEvent::Foreign { .. }
                     | HostEvent::Notification { .. },
                 ) => {}

@@ -45,6 +45,11 @@ impl SessionId {
         Some(Self(Arc::from(text)))
     }
 
+    /// One that a request names.
+    pub(crate) fn named(text: &str) -> Self {
+        Self(Arc::from(text))
+    }
+
     /// For its header.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
@@ -87,7 +92,7 @@ impl Sessions {
     }
 
     /// Lets a session be found until the entry falls.
-    pub(super) fn enter(
+    pub(crate) fn enter(
         &self,
         id: SessionId,
         profile: Option<Arc<str>>,
@@ -102,10 +107,16 @@ impl Sessions {
 }
 
 /// A session's place in the table.
-pub(super) struct Entry {
+pub(crate) struct Entry {
     sessions: Sessions,
     id: SessionId,
     used: Arc<AtomicU64>,
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Entry(…)")
+    }
 }
 
 impl Entry {

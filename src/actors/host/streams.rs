@@ -14,9 +14,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::sessions::SessionId;
 use crate::protocol::http_rules::post::{Accepts, Refusal, Said};
-use crate::protocol::jsonrpc::Incoming;
+use crate::protocol::jsonrpc::{Id, Incoming};
 use crate::protocol::session::host::PostId;
-use crate::protocol::session::resume::{StreamId, Streams, say_plainly};
+use crate::protocol::session::outcome_unknown;
+use crate::protocol::session::resume::{About, Lost, StreamId, Streams, say_plainly};
 use crate::settings::typed::SessionSettings;
 
 /// One POST of a host.
@@ -73,6 +74,8 @@ pub(super) struct HttpWire {
 
 struct Post {
     accepts: Accepts,
+    /// The one request in it.
+    request: Option<Id>,
     /// Until something is said.
     reply: Option<oneshot::Sender<PostOut>>,
     /// What was said last: whether it is all there is to say shows only afterwards.
@@ -119,15 +122,22 @@ impl HttpWire {
         }
     }
 
-    /// From now on the streams of this session can be taken up again.
-    pub(super) fn keep(&mut self) {
+    /// From now on the streams of this session can be taken up again; it has had `lives` in daemons
+    /// before this one.
+    pub(super) fn keep(&mut self, lives: u32) {
         let limits = self.settings.keep;
-        self.kept.get_or_insert_with(|| Streams::new(limits));
+        self.kept.get_or_insert_with(|| Streams::new(limits, lives));
     }
 
-    /// A POST came.
-    pub(super) fn take(&mut self, id: PostId, accepts: Accepts, reply: oneshot::Sender<PostOut>) {
-        let post = Post { accepts, reply: Some(reply), held: None, live: None };
+    /// A POST came, with a request in it or not.
+    pub(super) fn take(
+        &mut self,
+        id: PostId,
+        request: Option<Id>,
+        accepts: Accepts,
+        reply: oneshot::Sender<PostOut>,
+    ) {
+        let post = Post { accepts, request, reply: Some(reply), held: None, live: None };
         self.posts.insert(id, post);
     }
 
@@ -187,7 +197,9 @@ impl HttpWire {
     }
 
     /// A GET: a new stream of the session's own, or an old one from the event after `last_seen` on.
-    /// An error says that there is no such event any more.
+    /// One that ended with an earlier daemon cannot be gone on with: the session's own begins anew, and
+    /// who waits for an answer is told that there is none (F23). An error says that there is no such
+    /// event any more.
     pub(super) fn listen(
         &mut self,
         now: Instant,
@@ -198,12 +210,21 @@ impl HttpWire {
             self.send_waiting(now);
             return Ok(receiver);
         };
-        let Some(missed) = kept.after(now, last_seen) else {
-            return Err(format!(
-                "nothing is known of the stream with the event {last_seen:?}: it was never sent in \
-                 this session, or is longer ago than http.resume_age, http.resume_events and \
-                 http.resume_bytes let it be kept"
-            ));
+        let missed = match kept.after(now, last_seen) {
+            Ok(missed) => missed,
+            Err(Lost::Before(About::Session)) => {
+                let receiver = self.open_own();
+                self.send_waiting(now);
+                return Ok(receiver);
+            }
+            Err(Lost::Before(About::Request(Some(id)))) => return Ok(self.answer_lost(now, id)),
+            Err(Lost::Before(About::Request(None)) | Lost::Unknown) => {
+                return Err(format!(
+                    "nothing is known of the stream with the event {last_seen:?}: it was never sent \
+                     in this session, or ended with an earlier daemon, or is longer ago than \
+                     http.resume_age, http.resume_events and http.resume_bytes let it be kept"
+                ));
+            }
         };
         let (sender, receiver) =
             mpsc::channel(missed.events.len() + self.settings.stream_queue + 1);
@@ -237,6 +258,19 @@ impl HttpWire {
     /// The session's own streams end; answers may still come.
     pub(super) fn end_own(&mut self) {
         self.own.clear();
+    }
+
+    /// A stream with nothing but what is to be said of a request whose answer ended with a daemon.
+    fn answer_lost(&mut self, now: Instant, id: Id) -> mpsc::Receiver<Bytes> {
+        let (live, receiver) = self.stream(About::Request(Some(id.clone())));
+        let event = written(&mut self.kept, now, live.stream, &outcome_unknown(id));
+        if let (Some(sender), Some(kept), Some(stream)) = (live.sender, &mut self.kept, live.stream)
+        {
+            // There is room for it.
+            let _ = sender.try_send(event);
+            kept.end(stream);
+        }
+        receiver
     }
 
     fn send_own(&mut self, now: Instant, frame: Bytes) {
@@ -275,18 +309,18 @@ impl HttpWire {
     /// Answers a POST with a stream, unless it was answered.
     fn begin(&mut self, post: &mut Post, session: Option<SessionId>) {
         if post.reply.is_some() {
-            let (live, receiver) = self.stream();
+            let (live, receiver) = self.stream(About::request(post.request.take()));
             post.live = Some(live);
             reply(post, Answer::Events(receiver), session);
         }
     }
 
-    fn stream(&mut self) -> (Live, mpsc::Receiver<Bytes>) {
+    fn stream(&mut self, about: About) -> (Live, mpsc::Receiver<Bytes>) {
         // One place for the event that begins it, one for the last.
         let (sender, receiver) = mpsc::channel(self.settings.stream_queue + 2);
         let retry = self.settings.retry;
         let stream = self.kept.as_mut().map(|kept| {
-            let (stream, first) = kept.open(retry);
+            let (stream, first) = kept.open(retry, about);
             let _ = sender.try_send(first);
             stream
         });
@@ -300,7 +334,7 @@ impl HttpWire {
         {
             kept.end(stream);
         }
-        let (live, receiver) = self.stream();
+        let (live, receiver) = self.stream(About::Session);
         self.own.push_back(live);
         receiver
     }

@@ -26,6 +26,7 @@ use crate::settings::typed::HttpSettings;
 use crate::transport::http::listen::{ListenLimits, listen};
 use crate::transport::http::serve::ServeLimits;
 use crate::transport::link::LinkLimits;
+use crate::transport::systemd;
 
 /// How the door stands.
 #[derive(Debug, Clone, Default)]
@@ -83,6 +84,9 @@ impl DoorHandle {
     }
 }
 
+/// No address that anybody asks for.
+const UNSAID: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
 /// What the door is made from.
 #[derive(Debug)]
 pub(crate) struct DoorArgs {
@@ -91,6 +95,8 @@ pub(crate) struct DoorArgs {
     pub(crate) around: Arc<dyn Surroundings>,
     /// The folder of our own token.
     pub(crate) keys: PathBuf,
+    /// Sockets that the service manager has opened: one of them is listened on in place of our own.
+    pub(crate) handed: Vec<std::net::TcpListener>,
 }
 
 /// An open door.
@@ -152,13 +158,32 @@ impl DoorArgs {
     }
 
     async fn open(&self, http: &HttpSettings) -> Result<Option<Opened>, String> {
-        let Some(wanted) = http.listen else { return Ok(None) };
+        let Some(wanted) = http.listen else {
+            if let Some((_, at)) = systemd::handed_at(&self.handed, UNSAID) {
+                self.warn(format!(
+                    "http.listen is off, but the service manager listens at {at}, where nobody is \
+                     answered; `systemctl --user disable --now mcpx-http.socket` ends that"
+                ));
+            }
+            return Ok(None);
+        };
         let failed = |error: io::Error| {
             let taken = error.kind() == io::ErrorKind::AddrInUse;
             let mend = if taken { "; another program has it" } else { "" };
             format!("{wanted} cannot be listened on (setting http.listen): {error}{mend}")
         };
-        let listener = TcpListener::bind(wanted).await.map_err(failed)?;
+        let listener = match systemd::handed_at(&self.handed, wanted) {
+            Some((handed, at)) => {
+                if at != wanted {
+                    self.warn(format!(
+                        "http.listen says {wanted}, but the service manager listens at {at}, and that \
+                         holds; `mcpx install` writes mcpx-http.socket anew"
+                    ));
+                }
+                handed.try_clone().and_then(TcpListener::from_std).map_err(failed)?
+            }
+            None => TcpListener::bind(wanted).await.map_err(failed)?,
+        };
         let address = listener.local_addr().map_err(failed)?;
         let rules = self.rules(http, address).await?;
         Ok(Some(Opened { listener, address, rules }))

@@ -152,6 +152,11 @@ impl AuditHandle {
         }))
     }
 
+    /// Whether the actor answers within `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        self.0.actor.ask(limit, |reply| AuditMsg::Ping { reply }).await.is_ok()
+    }
+
     /// Starts an incarnation of the actor as a child of `parent`.
     pub(crate) async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
         let (actor, _) = Audit::spawn_linked(None, Audit, Arc::clone(&self.0), parent).await?;
@@ -305,6 +310,8 @@ enum AuditMsg {
     Changed,
     /// Somebody wants what waits to be on disk.
     Flush { reply: RpcReplyPort<()> },
+    /// Root: whether it answers.
+    Ping { reply: RpcReplyPort<()> },
 }
 
 /// The actor.
@@ -366,6 +373,10 @@ impl Actor for Audit {
             }
             AuditMsg::Written { outcome } => state.written(outcome),
             AuditMsg::Changed => state.changed(),
+            AuditMsg::Ping { reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(());
+            }
             AuditMsg::Flush { reply } => {
                 state.flushes.push(reply);
                 state.write();

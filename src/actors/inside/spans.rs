@@ -117,6 +117,11 @@ impl SpansHandle {
         }))
     }
 
+    /// Whether the actor answers within `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        self.0.actor.ask(limit, |reply| SpansMsg::Ping { reply }).await.is_ok()
+    }
+
     /// Starts an incarnation of the actor as a child of `parent`.
     pub(crate) async fn start(&self, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
         let (actor, _) = Spans::spawn_linked(None, Spans, Arc::clone(&self.0), parent).await?;
@@ -275,6 +280,8 @@ enum SpansMsg {
     Changed,
     /// Somebody wants what waits to be sent.
     Flush { reply: RpcReplyPort<()> },
+    /// Root: whether it answers.
+    Ping { reply: RpcReplyPort<()> },
 }
 
 /// The actor.
@@ -341,6 +348,10 @@ impl Actor for Spans {
             SpansMsg::Changed => {
                 let on = state.shared.settings().inside.otel.endpoint.is_some();
                 state.shared.on.store(on, Ordering::Relaxed);
+            }
+            SpansMsg::Ping { reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(());
             }
             SpansMsg::Flush { reply } => {
                 state.flushes.push(reply);

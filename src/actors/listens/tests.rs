@@ -77,6 +77,7 @@ impl Stage {
             sources: Sources::default(),
             program: program.to_owned(),
             loaded: Settings::defaults(program).unwrap(),
+            activation: crate::transport::systemd::Activation::default(),
         };
         let store = store::open(&folder.path().join("store.redb")).unwrap().store;
         let ledger = Ledger::open(&folder.path().join("children")).unwrap();

@@ -49,6 +49,8 @@ enum Line {
         name: Arc<str>,
         /// What it can be asked, where its handshake said so.
         declared: Option<RawJson>,
+        /// It keeps what it has subscribed to.
+        keeps: bool,
     },
     /// It is told that there is something, and takes it.
     Stream(Stream),
@@ -111,9 +113,10 @@ impl Listener {
         name: Arc<str>,
         actor: ActorRef<HostMsg>,
         log_queue: usize,
+        keeps: bool,
     ) -> Self {
         let logs = Arc::new(Semaphore::new(log_queue));
-        let line = Line::Host { actor, logs, name, declared: None };
+        let line = Line::Host { actor, logs, name, declared: None, keeps };
         Self { caller, line, subs: Vec::new() }
     }
 
@@ -131,6 +134,14 @@ impl Listener {
         match &mut self.line {
             Line::Stream(stream) => Some(stream),
             Line::Host { .. } => None,
+        }
+    }
+
+    /// Its host keeps what it has subscribed to.
+    fn subs_changed(&self) {
+        if let Line::Host { actor, keeps: true, .. } = &self.line {
+            // One that has just left needs no telling.
+            let _ = actor.cast(HostMsg::Subscribed { again: None });
         }
     }
 
@@ -233,6 +244,7 @@ impl Table {
             }
             let (group, news) = (key.clone(), Arc::new(Semaphore::new(1)));
             host.subs.push(Sub { group, uri: uri.to_owned(), shown: shown.to_owned(), news });
+            host.subs_changed();
         }
         let group = self.groups.entry(key).or_default();
         let new = !group.watches.contains_key(uri);
@@ -249,6 +261,19 @@ impl Table {
             group.changed();
         }
         Ok(said)
+    }
+
+    pub(super) fn of(&self, id: ListenerId) -> BTreeSet<String> {
+        let listener = self.listeners.get(&id);
+        listener.into_iter().flat_map(|it| &it.subs).map(|sub| sub.shown.clone()).collect()
+    }
+
+    pub(super) fn missed(&mut self, id: ListenerId, shown: &str) {
+        let Some(listener) = self.listeners.get(&id) else { return };
+        let Line::Host { actor, .. } = &listener.line else { return };
+        for sub in listener.subs.iter().filter(|sub| sub.shown == shown) {
+            tell(actor, HostNote::ResourceUpdated { uri: sub.shown.clone() }, &sub.news);
+        }
     }
 
     /// A listener goes, and with it what it subscribed to.
@@ -272,6 +297,9 @@ impl Table {
             !goes
         });
         let still = |sub: &Sub, key: &GroupKey, uri: &str| sub.group == *key && sub.uri == uri;
+        if !gone.is_empty() {
+            host.subs_changed();
+        }
         gone.retain(|(key, uri)| !host.subs.iter().any(|sub| still(sub, key, uri)));
         for (key, uri) in gone {
             let Some(group) = self.groups.get_mut(&key) else { continue };

@@ -86,7 +86,7 @@ impl Stage {
             answers: Answers::Nobody,
             source: crate::actors::upstreams::Source::default(),
         };
-        self.subs.host_came(&caller, &id.to_string().into(), line, 2);
+        self.subs.host_came(&caller, &id.to_string().into(), line, 2, false);
         Listener { caller, hears }
     }
 

@@ -18,6 +18,11 @@ use crate::transport::clock;
 /// What the supervisor hears.
 #[derive(Debug)]
 pub(super) enum UpstreamsMsg {
+    /// Root: whether it answers.
+    Ping {
+        /// At once.
+        reply: RpcReplyPort<()>,
+    },
     /// Other settings are in force.
     Apply {
         /// Answered when new calls go to the new generations.
@@ -83,6 +88,10 @@ impl Actor for Upstreams {
         state: &mut UpstreamsState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
+            UpstreamsMsg::Ping { reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(());
+            }
             UpstreamsMsg::Apply { reply } => {
                 state.apply()?;
                 // Whoever asked may have given up.

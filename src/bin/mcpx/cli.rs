@@ -9,7 +9,7 @@ use crate::ended::Outcome;
 use crate::hosts::Desk;
 use crate::output::Printer;
 use crate::setup::Setup;
-use crate::{commands, connect, daemon, demo, import, serve};
+use crate::{commands, connect, daemon, demo, import, install, serve};
 
 /// The whole tree.
 pub(crate) fn tree() -> Command {
@@ -125,6 +125,7 @@ fn with_local_commands(root: Command) -> Command {
             ),
     )
     .subcommand(daemon_command())
+    .subcommands(install::tree())
     .subcommand(
         Command::new("completions").about("Print the completion script of a shell").arg(
             Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)),
@@ -280,6 +281,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("completions", arguments)) => commands::completions(arguments),
         Some(("demo-server", _)) => demo::run(),
         Some(("serve", arguments)) => serve::run(&Setup::find(file)?, arguments),
+        Some(("install", arguments)) => install::install(&Setup::find(file)?, arguments),
+        Some(("uninstall", arguments)) => install::uninstall(arguments),
         Some(("daemon", arguments)) => daemon::run(Setup::find(file)?, arguments),
         Some((name @ ("import" | "connect" | "disconnect"), arguments)) => {
             let setup = Setup::find(file)?;

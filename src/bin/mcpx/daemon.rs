@@ -9,9 +9,11 @@ use mcpx::settings::Settings;
 use mcpx::settings::layers::FlagValue;
 use mcpx::transport::autostart::{self, StartLock};
 use mcpx::transport::clock;
+use mcpx::transport::environment;
 use mcpx::transport::http::control_call::{self, CallFailed};
 use mcpx::transport::process;
 use mcpx::transport::socket::{self, RuntimeLock, SocketError};
+use mcpx::transport::systemd::Activation;
 
 use crate::ended::{Ended, Outcome};
 use crate::log;
@@ -31,6 +33,9 @@ pub(crate) fn run(mut setup: Setup, arguments: &ArgMatches) -> Outcome {
         // Fails where we lead a session already, which is as good.
         let _ = process::own_session();
     }
+    // Before a second thread begins.
+    let taken = Activation::take(&environment::own());
+    let activation = taken.map_err(|error| Ended::Failed(error.to_string()))?;
     log::init();
     let settings = std::sync::Arc::clone(&loaded.settings);
     let runtime = runtime(settings.daemon.workers)?;
@@ -39,7 +44,8 @@ pub(crate) fn run(mut setup: Setup, arguments: &ArgMatches) -> Outcome {
         let (lock, turn) = lock(&setup, &settings, arguments).await?;
         held = Some(lock.hold().map_err(|error| Ended::Failed(error.to_string()))?);
         let (sources, program) = (setup.sources, setup.program);
-        let args = DaemonArgs { places: setup.places, lock, turn, sources, program, loaded };
+        let args =
+            DaemonArgs { places: setup.places, lock, turn, sources, program, loaded, activation };
         daemon::run(args).await.map_err(|failed: DaemonFailed| Ended::Failed(failed.to_string()))
     });
     // The last tasks, and with them the store, end here; only then may the next daemon begin.
@@ -95,7 +101,10 @@ async fn lock(
     let folder = &setup.places.runtime;
     match socket::lock(folder) {
         Ok(lock) => Ok((lock, None)),
-        Err(SocketError::Taken { .. }) if arguments.get_flag("replace") => {
+        Err(SocketError::Taken { pid, .. }) if arguments.get_flag("replace") => {
+            if let Some(service) = pid.and_then(socket::service_of) {
+                return Err(Ended::Failed(service.to_string()));
+            }
             take_over(setup, settings).await
         }
         Err(SocketError::Taken { .. }) if arguments.get_flag("detached") => {

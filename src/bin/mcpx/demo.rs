@@ -146,6 +146,7 @@ impl Demo {
                 HostOutput::Event(HostEvent::Answered(answered)) => self.answered(answered),
                 HostOutput::Event(
                     HostEvent::Opened { .. }
+                    | HostEvent::Agreed
                     | HostEvent::Foreign { .. }
                     | HostEvent::Notification { .. },
                 )

@@ -1,4 +1,4 @@
-//! The daemon's log: to stderr, by a writer that neither fails nor waits for long.
+//! The daemon's log: to the journal where systemd runs it, else to stderr, by a writer that neither fails nor waits for long.
 //!
 //! A full disk or a pipe that nobody reads costs lines of the log, never a part of the daemon: what
 //! cannot be written is dropped, counted, and told once lines go through again.
@@ -9,9 +9,12 @@ use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mcpx::transport::environment;
+use mcpx::transport::journal::Journal;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 /// What is logged where `MCPX_LOG` does not say, or cannot be read.
 const USUAL: &str = "info";
@@ -30,13 +33,18 @@ pub(crate) fn init() {
         Ok(chosen) => (Ok(chosen), None),
         Err(refused) => (filter(USUAL), Some(refused)),
     };
-    tracing_subscriber::fmt()
-        .with_env_filter(chosen.unwrap_or_default())
-        .with_ansi(io::stderr().is_terminal())
-        .with_writer(Lines::new(io::stderr()))
-        // Its own complaint about a line that was not written is a panic where stderr is broken.
-        .log_internal_errors(false)
-        .init();
+    let stream = own.get(OsStr::new("JOURNAL_STREAM")).and_then(|text| text.to_str());
+    if let Some(journal) = Journal::behind(&io::stderr(), stream) {
+        tracing_subscriber::registry().with(journal.with_filter(chosen.unwrap_or_default())).init();
+    } else {
+        tracing_subscriber::fmt()
+            .with_env_filter(chosen.unwrap_or_default())
+            .with_ansi(io::stderr().is_terminal())
+            .with_writer(Lines::new(io::stderr()))
+            // Its own complaint about a line that was not written is a panic where stderr is broken.
+            .log_internal_errors(false)
+            .init();
+    }
     if let Some(refused) = refused {
         tracing::warn!(%refused, "MCPX_LOG={wanted} is not understood; the log is that of `{USUAL}`");
     }

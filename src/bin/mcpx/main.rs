@@ -17,6 +17,7 @@ mod exec;
 mod hosts;
 mod import;
 mod inside;
+mod install;
 mod log;
 mod offers;
 mod output;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mcpx::settings::places::Places;
 use mcpx::settings::typed::ShimSettings;
-use mcpx::settings::{Loaded, Mistake, Settings, Sources, runtime};
+use mcpx::settings::{Loaded, Mistake, Settings, Sources, runtime, units};
 use mcpx::transport::autostart::Autostart;
 use mcpx::transport::store::statefile;
 use mcpx::transport::{environment, socket};
@@ -94,7 +94,20 @@ pub(crate) fn autostart(
         log: places.daemon_log(),
         timeout: settings.start,
         step: settings.redial_step,
+        service: service(places),
     }
+}
+
+/// The command that starts the user's service, where `mcpx install --user` was used and it is the
+/// daemon of this runtime folder.
+fn service(places: &Places) -> Option<Vec<&'static str>> {
+    let own = environment::own();
+    let folder = |name: &str| own.get(OsStr::new(name)).map(PathBuf::from);
+    let ours = folder("XDG_RUNTIME_DIR").is_some_and(|run| run.join("mcpx") == places.runtime);
+    let config = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
+    let unit = units::folder(&units::Manager::User, &config).join(units::SERVICE);
+    let command = vec!["systemctl", "--user", "start", units::SOCKET, units::SERVICE];
+    (ours && unit.exists()).then_some(command)
 }
 
 /// Relative to our working directory; unchanged where there is none.

@@ -5,6 +5,7 @@
 //! event in newest shape. What comes back is spelled for the peer by [`crate::protocol::edge`].
 //! Never knows tools, upstreams or sockets.
 
+mod agreed;
 mod batch;
 mod inbound;
 mod listen;
@@ -18,6 +19,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+pub use self::agreed::Agreed;
 use self::batch::{BatchKey, Batches};
 use self::listen::Listening;
 pub use self::listen::{ListenNote, ListenWant, too_many};
@@ -111,6 +113,8 @@ pub enum HostEvent {
         /// What a legacy host can be asked; none where each request says so for itself.
         declared: Option<RawJson>,
     },
+    /// What [`HostSession::agreement`] says is something else than before.
+    Agreed,
     /// The reply to a question of [`HostSession::ask`].
     Answered(Answered),
     /// A notification that no revision knows.

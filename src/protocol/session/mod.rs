@@ -22,9 +22,11 @@ pub mod upstream;
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 pub use super::edge::LogLevel;
 use super::edge::questions::lift_capabilities;
-use super::jsonrpc::{Id, Method, RawJson, RpcError};
+use super::jsonrpc::{Code, Id, Method, RawJson, Response, RpcError};
 use super::model::{questions, tasks};
 use super::revision::Revision;
 
@@ -175,6 +177,17 @@ fn duration_text(duration: Duration) -> String {
     let whole = units.into_iter().find(|(size, _)| millis.is_multiple_of(*size));
     whole.map_or_else(|| format!("{millis}ms"), |(size, unit)| format!("{}{unit}", millis / size))
 }
+
+/// The answer to a request that was with a daemon when that went away (F23, F47).
+pub fn outcome_unknown(id: Id) -> Bytes {
+    let data = RawJson::trusted(r#"{"reason":"outcome_unknown"}"#.to_owned());
+    let error = RpcError::new(Code::InternalError, OUTCOME_UNKNOWN).with_data(data);
+    Response { id: Some(id), outcome: Err(error) }.to_frame()
+}
+
+/// Why such a request has no other answer, for people and models.
+const OUTCOME_UNKNOWN: &str = "outcome unknown: the mcpx daemon went away while this request was with it, so it may or may not \
+     have been carried out; check before trying again";
 
 /// Where the virtual time of tests starts.
 #[cfg(test)]

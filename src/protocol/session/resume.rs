@@ -3,14 +3,27 @@
 //! 2025-11-25 Transports page, "Resumability and Redelivery": an event's id is unique in its session
 //! and names its stream; a host that comes back with the last id it saw is told what came after it on
 //! that stream, and nothing of any other. Events are kept as they go out, within three limits.
+//!
+//! A session may outlive the daemon that keeps its events. Its streams are numbered anew in each life,
+//! above all numbers of lives before, so that no id ever means two events; and the id of an event that
+//! belongs to a request names the request, so that a host that comes back for the answer after a crash
+//! can be told that there is none, rather than wait for it.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
 
 use crate::protocol::framing::sse::encode::{Fields, event};
+use crate::protocol::jsonrpc::Id;
+
+/// Streams that a session has in one life at most.
+const LIFE: u64 = 1 << 32;
+/// Longest id of a request that its events name, in bytes as it is written in JSON.
+const NAMED: usize = 64;
 
 /// How much of a session's past is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +40,41 @@ pub struct KeepLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StreamId(u64);
 
+/// What a stream carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum About {
+    /// What belongs to no request.
+    Session,
+    /// The answer to a request; `None` where its id is too long to be named.
+    Request(Option<Id>),
+}
+
+impl About {
+    /// A stream that answers a request with this id, if it is one.
+    pub fn request(id: Option<Id>) -> Self {
+        Self::Request(id.filter(|id| id.as_raw().len() <= NAMED))
+    }
+
+    fn parse(text: Option<&str>) -> Option<Self> {
+        let Some(text) = text else { return Some(Self::Session) };
+        if text.is_empty() {
+            return Some(Self::Request(None));
+        }
+        let raw = String::from_utf8(STANDARD_NO_PAD.decode(text).ok()?).ok()?;
+        Some(Self::Request(Some(Id::from_raw(&raw).ok()?)))
+    }
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session => Ok(()),
+            Self::Request(None) => f.write_str("-"),
+            Self::Request(Some(id)) => write!(f, "-{}", STANDARD_NO_PAD.encode(id.as_raw())),
+        }
+    }
+}
+
 /// An event's place in its stream; the first is number 1, and 0 is before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct EventId {
@@ -34,16 +82,15 @@ struct EventId {
     number: u64,
 }
 
-impl fmt::Display for EventId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.stream.0, self.number)
-    }
-}
-
 impl EventId {
-    fn parse(text: &str) -> Option<Self> {
-        let (stream, number) = text.trim().split_once('-')?;
-        Some(Self { stream: StreamId(stream.parse().ok()?), number: number.parse().ok()? })
+    fn text(self, about: &About) -> String {
+        format!("{}-{}{about}", self.stream.0, self.number)
+    }
+
+    fn parse(text: &str) -> Option<(Self, About)> {
+        let mut parts = text.trim().splitn(3, '-');
+        let (stream, number) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        Some((Self { stream: StreamId(stream), number }, About::parse(parts.next())?))
     }
 }
 
@@ -54,8 +101,9 @@ struct Event {
     text: Bytes,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Stream {
+    about: About,
     /// The number of its last event.
     last: u64,
     /// Nothing follows any more.
@@ -73,10 +121,21 @@ pub struct Missed {
     pub open: bool,
 }
 
+/// Why a stream cannot be taken up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lost {
+    /// Nothing is known of it any more, or never was.
+    Unknown,
+    /// It ended with the daemon that it was a stream of, and what is missing of it is gone.
+    Before(About),
+}
+
 /// The streams of one session, with their latest events.
 #[derive(Debug)]
 pub struct Streams {
     limits: KeepLimits,
+    /// The number before this life's first.
+    base: u64,
     last: u64,
     known: HashMap<StreamId, Stream>,
     /// Oldest first.
@@ -85,19 +144,20 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// None yet.
-    pub fn new(limits: KeepLimits) -> Self {
+    /// None yet, in a session that has had `lives` before this one.
+    pub fn new(limits: KeepLimits, lives: u32) -> Self {
         let (known, events) = (HashMap::new(), VecDeque::new());
-        Self { limits, last: 0, known, events, bytes: 0 }
+        let base = u64::from(lives) * LIFE;
+        Self { limits, base, last: base, known, events, bytes: 0 }
     }
 
-    /// A new stream, and the event that begins it: an id without data, so that the host can come back
+    /// A new stream for `about`, and the event that begins it: an id without data, so that the host can come back
     /// before anything was said, and the time after which it may (`http.retry`).
-    pub fn open(&mut self, retry: Duration) -> (StreamId, Bytes) {
+    pub fn open(&mut self, retry: Duration, about: About) -> (StreamId, Bytes) {
         self.last += 1;
         let stream = StreamId(self.last);
-        self.known.insert(stream, Stream::default());
-        let id = EventId { stream, number: 0 }.to_string();
+        let id = EventId { stream, number: 0 }.text(&about);
+        self.known.insert(stream, Stream { about, last: 0, ended: false });
         (stream, event(Fields { id: Some(&id), retry: Some(retry), name: None }, b""))
     }
 
@@ -106,7 +166,7 @@ impl Streams {
         let Some(known) = self.known.get_mut(&stream) else { return say_plainly(frame) };
         known.last += 1;
         let id = EventId { stream, number: known.last };
-        let written = id.to_string();
+        let written = id.text(&known.about);
         let text = event(Fields { id: Some(&written), ..MESSAGE }, frame);
         self.bytes += text.len();
         self.events.push_back(Event { id, at: now, text: text.clone() });
@@ -122,17 +182,20 @@ impl Streams {
         self.forget_empty(stream);
     }
 
-    /// What came after the event with this id. `None` where no such stream is known any more.
-    pub fn after(&mut self, now: Instant, last_seen: &str) -> Option<Missed> {
+    /// What came after the event with this id, as far as it is kept.
+    pub fn after(&mut self, now: Instant, last_seen: &str) -> Result<Missed, Lost> {
         self.forget_old(now);
-        let seen = EventId::parse(last_seen)?;
-        let known = self.known.get(&seen.stream)?;
+        let (seen, about) = EventId::parse(last_seen).ok_or(Lost::Unknown)?;
+        if seen.stream.0 <= self.base && seen.stream.0 > 0 {
+            return Err(Lost::Before(about));
+        }
+        let known = self.known.get(&seen.stream).ok_or(Lost::Unknown)?;
         let missed = self
             .events
             .iter()
             .filter(|event| event.id.stream == seen.stream && event.id.number > seen.number);
         let events = missed.map(|event| event.text.clone()).collect();
-        Some(Missed { stream: seen.stream, events, open: !known.ended })
+        Ok(Missed { stream: seen.stream, events, open: !known.ended })
     }
 
     fn forget_old(&mut self, now: Instant) {
@@ -179,10 +242,10 @@ mod tests {
 
     #[test]
     fn h32_a_stream_is_taken_up_where_it_broke_and_no_other_with_it() {
-        let (mut streams, now) = (Streams::new(LIMITS), some_instant());
-        let (one, first) = streams.open(Duration::from_secs(1));
+        let (mut streams, now) = (Streams::new(LIMITS, 0), some_instant());
+        let (one, first) = streams.open(Duration::from_secs(1), About::Session);
         assert_eq!(first, "id: 1-0\nretry: 1000\ndata: \n\n");
-        let (two, _) = streams.open(Duration::from_secs(1));
+        let (two, _) = streams.open(Duration::from_secs(1), About::Session);
         let said = streams.say(now, one, b"{\"a\":1}");
         assert_eq!(said, "id: 1-1\nevent: message\ndata: {\"a\":1}\n\n");
         streams.say(now, two, b"{\"b\":1}");
@@ -194,14 +257,49 @@ mod tests {
         streams.end(one);
         assert_eq!(texts(streams.after(now, "1-2").unwrap()), (vec![], false));
         for unknown in ["", "1", "3-0", "x-1", "1-x", "18446744073709551616-0"] {
-            assert!(streams.after(now, unknown).is_none(), "{unknown}");
+            assert_eq!(streams.after(now, unknown).unwrap_err(), Lost::Unknown, "{unknown}");
         }
+    }
+
+    /// F47, H-32: a later life of the session gives no id a second time, and says of an earlier one's
+    /// stream what it carried.
+    #[test]
+    fn f47_no_id_means_two_events_and_a_lost_answer_is_known() {
+        let (mut first, now) = (Streams::new(LIMITS, 0), some_instant());
+        let id = Id::from_raw("\"a-b\"").unwrap();
+        let mut ids = Vec::new();
+        for about in [
+            About::Session,
+            About::request(Some(id.clone())),
+            About::request(Some(Id::from_raw(&format!("\"{}\"", "x".repeat(NAMED))).unwrap())),
+            About::request(None),
+        ] {
+            let (stream, event) = first.open(Duration::ZERO, about);
+            for event in [event, first.say(now, stream, b"{}")] {
+                let text = String::from_utf8(event.to_vec()).unwrap();
+                let id = text.lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
+                ids.push(id.to_owned());
+            }
+        }
+        assert_eq!(ids[2], "2-0-ImEtYiI", "{ids:?}");
+        let abouts = [About::Session, About::Request(Some(id)), About::Request(None)];
+        let mut later = Streams::new(LIMITS, 1);
+        for (at, id) in ids.iter().enumerate() {
+            let about = abouts[(at / 2).min(2)].clone();
+            assert_eq!(later.after(now, id).unwrap_err(), Lost::Before(about), "{id}");
+        }
+        let (_, begun) = later.open(Duration::ZERO, About::Session);
+        assert!(begun.starts_with(b"id: 4294967297-0\n"), "{begun:?}");
+        assert!(later.after(now, "4294967297-0").unwrap().open);
+        assert_eq!(later.after(now, "4294967298-0").unwrap_err(), Lost::Unknown);
+        assert_eq!(later.after(now, "1-0-!").unwrap_err(), Lost::Unknown);
+        assert!(Streams::new(LIMITS, 2).after(now, "4294967297-0").is_err());
     }
 
     #[test]
     fn h32_what_is_kept_has_limits() {
-        let (mut streams, now) = (Streams::new(LIMITS), some_instant());
-        let (one, _) = streams.open(Duration::ZERO);
+        let (mut streams, now) = (Streams::new(LIMITS, 0), some_instant());
+        let (one, _) = streams.open(Duration::ZERO, About::Session);
         for number in 0..6_u8 {
             streams.say(now, one, &[b'0' + number]);
         }
@@ -216,7 +314,7 @@ mod tests {
         streams.say(now, one, b"1");
         streams.end(one);
         let later = now + LIMITS.age + Duration::from_millis(1);
-        assert!(streams.after(later, "1-8").is_none(), "ended, and nothing of it is left");
+        assert!(streams.after(later, "1-8").is_err(), "ended, and nothing of it is left");
         assert_eq!((streams.bytes, streams.known.len()), (0, 0));
     }
 }

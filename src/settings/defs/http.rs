@@ -73,6 +73,12 @@ pub(super) const ROWS: &[Def] = &[
         "A session over HTTP that asked for nothing and listened to nothing for this long ends.",
     ),
     live(
+        "http.session_record",
+        size(0, 64 * MIB),
+        "Bytes that are kept on disk of one session over HTTP, so that it survives a restart; one \
+         that has agreed on more does not.",
+    ),
+    live(
         "http.stream_after",
         time(NOW, HOUR),
         "A request over HTTP that is not answered after this is answered as a stream of events.",

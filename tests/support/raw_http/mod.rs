@@ -105,6 +105,11 @@ impl HttpHost {
         }
     }
 
+    /// The endpoint is at another address from here on; everything else stays.
+    pub fn move_to(&mut self, addr: SocketAddr) {
+        self.addr = addr;
+    }
+
     /// Speaks 2026-07-28 from here on: requests carry their `_meta` and headers, no handshake.
     pub fn use_modern(&mut self) {
         self.era = Some(MODERN.to_owned());

@@ -14,6 +14,7 @@ fn wire(keep: bool) -> HttpWire {
     let mut wire = HttpWire::new(SessionSettings {
         most: 1,
         idle: Duration::from_mins(1),
+        record: 1000,
         stream_after: Duration::from_secs(1),
         stream_queue: QUEUE,
         max_streams: 2,
@@ -21,7 +22,7 @@ fn wire(keep: bool) -> HttpWire {
         keep: KeepLimits { events: 100, bytes: 10_000, age: Duration::from_mins(1) },
     });
     if keep {
-        wire.keep();
+        wire.keep(0);
     }
     wire
 }
@@ -32,7 +33,7 @@ fn frame(text: &str) -> Bytes {
 
 fn post(wire: &mut HttpWire, id: u64, accepts: Accepts) -> oneshot::Receiver<PostOut> {
     let (reply, answered) = oneshot::channel();
-    wire.take(PostId(id), accepts, reply);
+    wire.take(PostId(id), Some(Id::number(id)), accepts, reply);
     answered
 }
 

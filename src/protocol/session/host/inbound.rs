@@ -220,6 +220,7 @@ impl HostSession {
         self.introduce(&peer);
         let answers = peer.declared_on();
         self.handshake = Some(Handshake { peer: Arc::new(peer), answers, initialized: false });
+        self.agreed_anew();
     }
 
     /// H-19 to H-21.
@@ -237,6 +238,7 @@ impl HostSession {
         }
         let level = edge::read_log_level(&params.member("level").unwrap_or_else(RawJson::null))?;
         self.log_level = Some(level);
+        self.agreed_anew();
         Ok(RawJson::empty_object())
     }
 
@@ -246,7 +248,9 @@ impl HostSession {
             // H-05: some hosts leave the prefix out.
             "notifications/initialized" | "initialized" => {
                 let Some(handshake) = &mut self.handshake else { return };
-                handshake.initialized = true;
+                if !std::mem::replace(&mut handshake.initialized, true) {
+                    self.agreed_anew();
+                }
                 self.tell_untold();
                 self.ask_unasked();
             }
@@ -287,7 +291,7 @@ impl HostSession {
         self.release(to.post);
     }
 
-    fn introduce(&mut self, peer: &Peer) {
+    pub(super) fn introduce(&mut self, peer: &Peer) {
         self.stage = Stage::Introduced;
         let label = implementation::label(peer.info.as_ref());
         let declared = (!peer.revision.is_modern()).then(|| told_at_handshake(peer));

@@ -8,8 +8,8 @@
 //!   one in flight is told that its outcome is unknown, because nothing with a side effect is ever
 //!   run twice. What the host says meanwhile waits as well, each frame for `shim.grace` at most.
 //! - **attached again**: the handshake is repeated under an id of the shim's own, whose answer goes
-//!   nowhere; then the listen streams are opened again, under their own ids, and what waited goes out
-//!   in its order.
+//!   nowhere, and so are the log level and the subscriptions of a legacy host; then the listen streams
+//!   are opened again, under their own ids, and what waited goes out in its order.
 //!
 //! Control lines: a line of the daemon that begins with `#` is never JSON. [`VIEW_LINE`] says which
 //! list of tools this host has been shown; the owner offers the last one when it attaches again, so
@@ -20,6 +20,7 @@
 mod held;
 mod streams;
 mod told;
+mod wishes;
 
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ use memchr::memmem::Finder;
 use self::held::Held;
 use self::streams::Streams;
 use self::told::{Kind, Reason};
+use self::wishes::Wishes;
 use super::timers::{Timer, Timers};
 use crate::protocol::Notice;
 use crate::protocol::edge::keys;
@@ -128,6 +130,7 @@ pub struct ShimSession {
     replays: u64,
     held: Held,
     streams: Streams,
+    wishes: Wishes,
     view: Option<String>,
 }
 
@@ -148,6 +151,7 @@ impl ShimSession {
             replay: None,
             replays: 0,
             streams: Streams::default(),
+            wishes: Wishes::default(),
             view: None,
         }
     }
@@ -371,6 +375,7 @@ impl ShimSession {
         if kind == Kind::Initialize {
             self.handshake =
                 Handshake { initialize: Some(message.clone()), ..Handshake::default() };
+            self.wishes.clear();
         }
         if kind == Kind::Listen {
             self.streams.opened(&id, message);
@@ -423,12 +428,15 @@ impl ShimSession {
         let Some(open) = self.in_flight.get_mut(&id) else { return false };
         open.times -= 1;
         if open.times == 0 {
-            let kind = open.kind;
-            self.in_flight.remove(&id);
-            if kind == Kind::Listen {
-                self.streams.closed(&id);
-            } else if kind == Kind::Initialize {
-                self.handshake_answered(message);
+            let Some(call) = self.in_flight.remove(&id) else { return true };
+            match call.kind {
+                Kind::Listen => self.streams.closed(&id),
+                Kind::Initialize => self.handshake_answered(message),
+                Kind::Wish => {
+                    let method = scan::head(&call.frame).method.map(scan::unquoted);
+                    self.wishes.answered(method.unwrap_or_default(), &call.frame, message);
+                }
+                Kind::ToolCall | Kind::Ping | Kind::Query | Kind::Other => {}
             }
         }
         true
@@ -457,6 +465,9 @@ impl ShimSession {
         self.send(frame);
         if let Some(initialized) = self.handshake.initialized.clone() {
             self.send(initialized);
+        }
+        for frame in self.wishes.again() {
+            self.send(frame);
         }
     }
 

@@ -9,8 +9,8 @@ use crate::protocol::edge;
 use crate::protocol::jsonrpc::{Code, Id, Method, RawJson, Response, RpcError};
 use crate::protocol::model::tool_result;
 use crate::protocol::revision::Revision;
-use crate::protocol::session::Limit;
 use crate::protocol::session::timers::Timer;
+use crate::protocol::session::{Limit, OUTCOME_UNKNOWN};
 
 /// What a request is to the shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(super) enum Kind {
     Ping,
     /// Only asks: sent again to the next daemon.
     Query,
+    /// Asks for something for the time to come: once more is the same as once.
+    Wish,
     /// A stream of news. Asking for it again under its own id goes on with it.
     Listen,
     /// Anything else; never sent twice, because what it does is not known here.
@@ -36,6 +38,7 @@ impl Kind {
             b"initialize" => Self::Initialize,
             b"ping" => Self::Ping,
             b"subscriptions/listen" => Self::Listen,
+            b"logging/setLevel" | b"resources/subscribe" | b"resources/unsubscribe" => Self::Wish,
             b"server/discover"
             | b"tools/list"
             | b"prompts/list"
@@ -47,7 +50,7 @@ impl Kind {
 
     /// Whether asking again does no harm.
     pub(super) fn is_safe(self) -> bool {
-        matches!(self, Self::Initialize | Self::Ping | Self::Query | Self::Listen)
+        matches!(self, Self::Initialize | Self::Ping | Self::Query | Self::Wish | Self::Listen)
     }
 }
 
@@ -92,11 +95,7 @@ impl Reason {
             self.limit().map(|limit| format!("{} (setting {})", limit.value, limit.setting));
         let limit = limit.unwrap_or_default();
         match self {
-            Self::OutcomeUnknown => {
-                "outcome unknown: the mcpx daemon went away while this request \
-                 was with it, so it may or may not have been carried out; check before trying again"
-                    .to_owned()
-            }
+            Self::OutcomeUnknown => OUTCOME_UNKNOWN.to_owned(),
             Self::Unavailable { how_to_start, .. } => format!(
                 "the mcpx daemon did not come back within {limit}; this request was not carried \
                  out. {how_to_start}"

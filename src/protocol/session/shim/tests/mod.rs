@@ -183,6 +183,53 @@ fn f47_an_idle_restart_is_invisible() {
     assert_eq!(rig.host_got().len(), 1);
 }
 
+/// F47: what a legacy host asked for the time to come is asked of the next daemon as well.
+#[test]
+fn f47_log_level_and_subscriptions_are_asked_for_again() {
+    let mut rig = Rig::connected();
+    let ask = |id: u8, method: &str, params: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+    };
+    let agreed = |id: u8| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
+    let refused = |id: u8| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32602,"message":"no"}}}}"#)
+    };
+    for (id, method, params, good) in [
+        (1, "logging/setLevel", r#"{"level":"info"}"#, true),
+        (2, "logging/setLevel", r#"{"level":"loud"}"#, false),
+        (3, "resources/subscribe", r#"{"uri":"a://1"}"#, true),
+        (4, "resources/subscribe", r#"{"uri":"a://2"}"#, true),
+        (5, "resources/subscribe", r#"{"uri":"a://3"}"#, false),
+        (6, "resources/unsubscribe", r#"{"uri":"a://1"}"#, true),
+    ] {
+        rig.host(&ask(id, method, params));
+        rig.daemon(&if good { agreed(id) } else { refused(id) });
+    }
+    // One that is in flight is asked again itself; the host gets its answer.
+    rig.host(&ask(7, "resources/subscribe", r#"{"uri":"a://4"}"#));
+    assert_eq!((rig.host_got().len(), rig.daemon_got().len()), (6, 7));
+    rig.lose();
+    assert!(rig.host_got().is_empty());
+    rig.attach();
+    let sent = rig.daemon_got();
+    let again = r#""_meta":{"dev.mcpx/again":true}"#;
+    assert_eq!(sent.len(), 5, "{sent:?}");
+    assert!(sent[2].contains(r#"{"level":"info","#) && sent[2].contains(again), "{}", sent[2]);
+    assert!(sent[3].contains(r#"{"uri":"a://2","#) && sent[3].contains(again), "{}", sent[3]);
+    assert_eq!(sent[4], ask(7, "resources/subscribe", r#"{"uri":"a://4"}"#));
+    for number in [1, 2] {
+        rig.daemon(&format!(
+            r#"{{"jsonrpc":"2.0","id":"mcpx-shim-again-{number}","result":{{}}}}"#
+        ));
+    }
+    assert!(rig.host_got().is_empty());
+    rig.daemon(&agreed(7));
+    assert_eq!(rig.host_got().len(), 1);
+    rig.lose();
+    rig.attach();
+    assert_eq!(rig.daemon_got().len(), 5);
+}
+
 /// F47, F23: a call in flight is told at once that its outcome is unknown, and is never sent again.
 #[test]
 fn f47_calls_in_flight_are_told_outcome_unknown() {
