@@ -43,7 +43,7 @@ use super::subs::Subs;
 use super::support::task::{self, TaskGuard};
 use super::tasks::TasksHandle;
 use super::upstreams::UpstreamsHandle;
-use super::watchdog::Manager;
+use super::watchdog::Systemd;
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::offer;
 use crate::settings::layers::Sources;
@@ -122,7 +122,7 @@ pub async fn run(mut args: DaemonArgs) -> Result<(), DaemonFailed> {
     let activated = args.activation.control.is_some();
     let listener = args.lock.listen(args.activation.control.take())?;
     args.turn = None;
-    let manager = Manager::new(args.activation.notify.take());
+    let manager = Systemd::new(args.activation.notify.take());
     let (parts, around, capturing) = build(&args, &opened.store, ledger.clone(), started);
     if let Some((aside, why)) = &opened.set_aside {
         let text =
@@ -322,7 +322,7 @@ impl Signals {
         })
     }
 
-    fn obey(mut self, parts: Parts, manager: Manager) -> TaskGuard {
+    fn obey(mut self, parts: Parts, manager: Systemd) -> TaskGuard {
         task::spawn_guarded(async move {
             loop {
                 tokio::select! {

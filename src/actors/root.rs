@@ -32,7 +32,7 @@ use super::support::restart::Intensity;
 use super::support::{stop, task};
 use super::tasks::TasksHandle;
 use super::upstreams::UpstreamsHandle;
-use super::watchdog::{self, Manager};
+use super::watchdog::{self, Systemd};
 use crate::transport::clock;
 
 /// Ends the daemon, from wherever it is wanted.
@@ -431,7 +431,7 @@ pub async fn run(
     parts: Parts,
     serving: impl Future<Output = std::io::Result<()>> + Send + 'static,
     stop: watch::Sender<bool>,
-    manager: Manager,
+    manager: Systemd,
 ) -> End {
     let (root, mut running) = match parts.start().await {
         Ok(started) => started,

@@ -12,9 +12,9 @@ use crate::transport::systemd::Notify;
 
 /// The service manager, where there is one. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Manager(Option<Arc<Notify>>);
+pub struct Systemd(Option<Arc<Notify>>);
 
-impl Manager {
+impl Systemd {
     /// The one that reads `notify`.
     pub fn new(notify: Option<Notify>) -> Self {
         Self(notify.map(Arc::new))
@@ -48,7 +48,7 @@ impl Manager {
 }
 
 /// Feeds the watchdog until the guard falls: twice in the time that the service manager gives.
-pub(crate) fn feed(manager: Manager, parts: Parts) -> Option<TaskGuard> {
+pub(crate) fn feed(manager: Systemd, parts: Parts) -> Option<TaskGuard> {
     let notify = manager.0?;
     let pause = notify.watchdog()? / 2;
     Some(spawn_guarded(async move {

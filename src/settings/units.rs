@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Whose service manager runs the daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Manager {
+pub enum Owner {
     /// The user's own.
     User,
     /// The system's, as this user.
@@ -18,7 +18,7 @@ pub enum Manager {
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// Whose units.
-    pub manager: Manager,
+    pub manager: Owner,
     /// The program.
     pub program: PathBuf,
     /// `--config`, where it is not the user's own file.
@@ -64,8 +64,8 @@ impl Wanted {
     /// The units, the service first. The one for hosts over HTTP is among them where there is an address.
     pub fn units(&self) -> Vec<Unit> {
         let [service, socket, http] = match self.manager {
-            Manager::User => USER,
-            Manager::System(_) => SYSTEM,
+            Owner::User => USER,
+            Owner::System(_) => SYSTEM,
         };
         let mut units = vec![
             Unit { name: SERVICE, text: self.service(service) },
@@ -80,8 +80,8 @@ impl Wanted {
 
     fn owned(&self, text: &str) -> String {
         match &self.manager {
-            Manager::User => text.to_owned(),
-            Manager::System(user) => {
+            Owner::User => text.to_owned(),
+            Owner::System(user) => {
                 let user = user.replace('%', "%%");
                 text.replace("User=mcpx\n", &format!("User={user}\n"))
             }
@@ -112,10 +112,10 @@ impl Wanted {
 
 /// Where a service manager reads units: the user's folder is in `config`, the folder of the user's
 /// configuration.
-pub fn folder(manager: &Manager, config: &Path) -> PathBuf {
+pub fn folder(manager: &Owner, config: &Path) -> PathBuf {
     match manager {
-        Manager::User => config.join("systemd/user"),
-        Manager::System(_) => PathBuf::from("/etc/systemd/system"),
+        Owner::User => config.join("systemd/user"),
+        Owner::System(_) => PathBuf::from("/etc/systemd/system"),
     }
 }
 
@@ -132,7 +132,7 @@ fn word(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn wanted(manager: Manager) -> Wanted {
+    fn wanted(manager: Owner) -> Wanted {
         Wanted {
             manager,
             program: PathBuf::from("/opt/my tools/mcpx"),
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn d21_units_have_what_this_machine_needs() {
-        let [service, socket, http] = <[Unit; 3]>::try_from(wanted(Manager::User).units()).unwrap();
+        let [service, socket, http] = <[Unit; 3]>::try_from(wanted(Owner::User).units()).unwrap();
         for line in [
             "ExecStart=\"/opt/my tools/mcpx\" daemon",
             "ExecReload=\"/opt/my tools/mcpx\" reload",
@@ -159,7 +159,7 @@ mod tests {
             socket.text.contains("ListenStream=%t/mcpx/control.sock\nFileDescriptorName=control")
         );
         assert!(http.text.contains("ListenStream=[::1]:99\nFileDescriptorName=http"));
-        let own = Manager::System("ada".to_owned());
+        let own = Owner::System("ada".to_owned());
         let [service, socket, _] = <[Unit; 3]>::try_from(wanted(own).units()).unwrap();
         assert!(
             service.text.contains("\nUser=ada\n") && socket.text.contains("\nSocketUser=ada\n")
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn d21_without_an_address_there_is_no_socket_for_it() {
         let config = Some(PathBuf::from("/c.toml"));
-        let wanted = Wanted { http: None, config, path: None, ..wanted(Manager::User) };
+        let wanted = Wanted { http: None, config, path: None, ..wanted(Owner::User) };
         let units = wanted.units();
         assert_eq!(units.len(), 2);
         assert!(!units[0].text.contains(HTTP) && !units[0].text.contains("Environment="));

@@ -141,7 +141,7 @@ async fn d25_what_connect_writes_works() {
         .iter()
         .map(|word| word.as_str().unwrap())
         .collect();
-    let mut start = Command::from(person(&daemon, &[]));
+    let mut start = person(&daemon, &[]);
     let environment: Vec<_> =
         start.get_envs().map(|(key, value)| (key.to_owned(), value.unwrap().to_owned())).collect();
     start = Command::new(command[0]);

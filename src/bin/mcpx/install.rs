@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
-use mcpx::settings::units::{HTTP, Manager, SERVICE, SOCKET, Unit, Wanted, folder};
+use mcpx::settings::units::{HTTP, Owner, SERVICE, SOCKET, Unit, Wanted, folder};
 use mcpx::transport::environment;
 use mcpx::transport::http::control_call;
 use mcpx::transport::socket;
@@ -97,9 +97,9 @@ pub(crate) fn install(setup: &Setup, arguments: &ArgMatches) -> Outcome {
     let loaded = setup.load().map_err(Ended::Refused)?;
     let settings = &loaded.settings;
     let manager = if steps.user {
-        Manager::User
+        Owner::User
     } else {
-        Manager::System(run_as(arguments.get_one::<String>("run-as"))?)
+        Owner::System(run_as(arguments.get_one::<String>("run-as"))?)
     };
     let wanted = Wanted {
         config: setup.file.clone(),
@@ -127,10 +127,10 @@ pub(crate) fn install(setup: &Setup, arguments: &ArgMatches) -> Outcome {
     // Anew, where they run already: what they listen on may be another.
     steps.systemctl(&[&["restart"], &names[..]].concat())?;
     match &wanted.manager {
-        Manager::User => output::remark(
+        Owner::User => output::remark(
             "the daemon runs while you are logged in; `loginctl enable-linger` lets it run always",
         ),
-        Manager::System(user) => output::remark(&format!(
+        Owner::System(user) => output::remark(&format!(
             "hosts of {user} find it with MCPX_RUNTIME_DIR=/run/mcpx in their environment"
         )),
     }
@@ -140,7 +140,7 @@ pub(crate) fn install(setup: &Setup, arguments: &ArgMatches) -> Outcome {
 /// `mcpx uninstall`.
 pub(crate) fn uninstall(arguments: &ArgMatches) -> Outcome {
     let steps = Steps::of(arguments);
-    let manager = if steps.user { Manager::User } else { Manager::System(String::new()) };
+    let manager = if steps.user { Owner::User } else { Owner::System(String::new()) };
     let folder = units_folder(&manager)?;
     let all = [HTTP, SOCKET, SERVICE];
     let there: Vec<&str> = all.into_iter().filter(|name| folder.join(name).exists()).collect();
@@ -182,12 +182,12 @@ fn end_running(setup: &Setup, steps: &Steps) -> Outcome {
     Ok(())
 }
 
-fn units_folder(manager: &Manager) -> Result<PathBuf, Ended> {
+fn units_folder(manager: &Owner) -> Result<PathBuf, Ended> {
     let config =
         variable("XDG_CONFIG_HOME").filter(|path| path.starts_with('/')).map(PathBuf::from);
     let config = config.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".config")));
     match (manager, config) {
-        (Manager::User, None) => {
+        (Owner::User, None) => {
             Err(Ended::Failed("neither XDG_CONFIG_HOME nor HOME is set".to_owned()))
         }
         (_, config) => Ok(folder(manager, &config.unwrap_or_default())),

@@ -105,7 +105,7 @@ fn service(places: &Places) -> Option<Vec<&'static str>> {
     let folder = |name: &str| own.get(OsStr::new(name)).map(PathBuf::from);
     let ours = folder("XDG_RUNTIME_DIR").is_some_and(|run| run.join("mcpx") == places.runtime);
     let config = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
-    let unit = units::folder(&units::Manager::User, &config).join(units::SERVICE);
+    let unit = units::folder(&units::Owner::User, &config).join(units::SERVICE);
     let command = vec!["systemctl", "--user", "start", units::SOCKET, units::SERVICE];
     (ours && unit.exists()).then_some(command)
 }

@@ -53,7 +53,7 @@ impl Journal {
         }
         if self.file.as_ref().is_some_and(full) {
             self.file = None;
-            std::fs::rename(self.folder.join(PRESENT), self.free_name(now))?;
+            std::fs::rename(self.folder.join(PRESENT), self.free_name(now)?)?;
             self.file = Some(self.open()?);
             self.prune(limits, now)?;
         }
@@ -68,16 +68,13 @@ impl Journal {
         written
     }
 
-    /// A name for a file that ends now; two may end in one millisecond.
-    fn free_name(&self, now: Duration) -> PathBuf {
-        let mut ended_ms = now.as_millis();
-        loop {
-            let path = self.folder.join(format!("{}{ended_ms}{}", EARLIER.0, EARLIER.1));
-            if !path.exists() {
-                return path;
-            }
-            ended_ms += 1;
-        }
+    /// A name for a file that ends now. Files stand in the order of their names, so that one which ends
+    /// in the same millisecond as another, or after the clock was set back, is named behind it.
+    fn free_name(&self, now: Duration) -> io::Result<PathBuf> {
+        let last = earlier(&self.folder)?.iter().map(|(ended_ms, _)| *ended_ms).max();
+        let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        let ended_ms = last.map_or(now, |last| now.max(last.saturating_add(1)));
+        Ok(self.folder.join(format!("{}{ended_ms}{}", EARLIER.0, EARLIER.1)))
     }
 
     /// Opens the present file behind its last whole line.
