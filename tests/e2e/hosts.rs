@@ -343,3 +343,32 @@ async fn x05_every_documented_command_is_run() {
     }
     assert!(pages.len() >= 15 && all >= 30, "{} pages, {all} commands", pages.len());
 }
+
+/// The doctor looks at the entries of hosts: what they start must be there.
+#[tokio::test]
+async fn doctor_looks_at_the_entries_of_hosts() {
+    let mut daemon = setup::prepare();
+    daemon.write_config(&[], &setup::quick(""));
+    daemon.launch();
+    let findings = async |subject: &str| {
+        let answer = daemon.cli(&["doctor", "--json"]).await.json();
+        let all = answer["findings"].as_array().unwrap().iter();
+        let of = all.filter(|finding| finding["subject"] == subject);
+        of.cloned().collect::<Vec<Value>>()
+    };
+    assert_eq!(findings("hosts").await[0]["severity"], "warning");
+    run(&daemon, &["connect", "opencode", "--yes"]).expect_code(0);
+    assert!(findings("hosts").await.is_empty());
+    let found = findings("host opencode").await;
+    assert_eq!((found.len(), &found[0]["severity"]), (1, &Value::from("ok")), "{found:?}");
+    let file = found[0]["text"].as_str().unwrap().rsplit(' ').next().unwrap().to_owned();
+    let text = fs::read_to_string(&file).unwrap();
+    let program = env!("CARGO_BIN_EXE_mcpx");
+    assert!(text.contains(program), "{text}");
+    fs::write(&file, text.replace(program, "/nowhere/mcpx")).unwrap();
+    let found = findings("host opencode").await;
+    assert_eq!(found[0]["severity"], "error", "{found:?}");
+    assert!(found[0]["mend"].as_str().unwrap().contains("mcpx connect opencode"), "{found:?}");
+    fs::write(&file, "{").unwrap();
+    assert_eq!(findings("host opencode").await[0]["severity"], "warning");
+}

@@ -29,7 +29,8 @@ async fn f47_the_next_daemon_waits_for_the_end_of_the_last() {
     let (_, answer) = tokio::join!(stopped, gap);
     assert_eq!(text_of(&answer), "b", "{answer}");
     eventually!(SOON, old.iter().all(|pid| !procs::alive(*pid)), "the old one stays");
-    assert_eq!(daemons(&daemon).len(), 1);
+    // Where the old one has answered, the next is started by the shim that dials again.
+    eventually!(SOON, daemons(&daemon).len() == 1);
     drop(host);
     stop_daemon(&daemon).await;
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::time::Duration;
 
+use super::super::catalog::Listing;
 use super::super::dispatch::Context;
 use super::super::hosts::door::Door;
 use super::super::inside::metrics::Window;
@@ -110,6 +111,12 @@ async fn works(context: &Context, def: &ServerDef, subject: String, took: u64) -
     let snapshot = context.catalog.snapshot();
     let entry = snapshot.servers.iter().find(|entry| entry.def.key == def.key);
     let count = entry.map_or(0, |entry| entry.tools.len());
+    if let Some(Listing::Incomplete(why)) = entry.map(|entry| &entry.listing) {
+        let text = format!("its list of tools is not whole, {count} are known: {why}");
+        let mend =
+            format!("`mcpx logs {0}` shows what it wrote, `mcpx trace {0}` its answers", def.key);
+        return Finding::bad(Severity::Error, subject, text, mend).at("list", took);
+    }
     let protocol = context.upstreams.protocol().await;
     let spoken = protocol.into_iter().find(|status| status.server == def.key);
     let spoken = spoken.and_then(|status| {

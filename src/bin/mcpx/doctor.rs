@@ -2,6 +2,7 @@
 //! itself ([`local`]); programs and servers are looked at by the daemon, whose eyes count. Without one
 //! the rest is looked at all the same.
 
+mod hosts;
 mod local;
 
 use mcpx::control::OpCall;
@@ -22,6 +23,7 @@ pub(crate) async fn run(reach: &Reach<'_>, server: Option<String>) -> Outcome {
     findings.extend(local::socket(setup));
     findings.extend(local::units());
     findings.extend(local::outdated(&setup.program));
+    findings.extend(hosts::entries(reach));
     if sound {
         findings.extend(daemon(reach, server).await);
     } else {
