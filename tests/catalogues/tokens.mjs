@@ -5,6 +5,7 @@ import path from 'node:path';
 
 const MOST = 1500;
 const PAGE = path.join(import.meta.dirname, '../../docs/context.md');
+const README = path.join(import.meta.dirname, '../../README.md');
 
 /** So many servers: all there are, again under other names. */
 function repeated(servers, count) {
@@ -48,6 +49,8 @@ export async function tokens(mcpx, check, settings, servers, installed) {
   const figure = Number(documented?.replaceAll(',', ''));
   check('docs/context.md promises no less than the truth', figure >= core[0], `${documented} for ${core[0]}`);
   check('docs/context.md is not far off', figure - core[0] < MOST / 10, `${documented} for ${core[0]}`);
+  const short = fs.readFileSync(README, 'utf8').match(/^\| ten tools \| ([\d,]+) \|/m)?.[1];
+  check('README.md says the same', short === documented, `${short}, not ${documented}`);
   mcpx.configure(settings, servers);
   await mcpx.ask('POST', '/v1/reload');
 }
