@@ -129,6 +129,13 @@ pub async fn run(mut args: DaemonArgs) -> Result<(), DaemonFailed> {
             format!("the store could not be read ({why}); it was kept as {}", aside.display());
         parts.events.emit(Event::new("daemon.warning", text));
     }
+    if let Some(why) = &opened.unkept {
+        let text = format!(
+            "the store cannot be used: {why}; sessions, tasks, questions and stored results of this \
+             daemon are lost when it ends"
+        );
+        parts.events.emit(Event::new("daemon.warning", text));
+    }
     let (stop, stopped) = watch::channel(false);
     let handed = std::mem::take(&mut args.activation.http);
     let keys = args.places.state.join("keys");

@@ -2,7 +2,8 @@
 //!
 //! The store is a few named tables from names to bytes; what they mean is their owners' affair.
 //! Whatever is wrong with its file, the daemon starts: a file that cannot be read, or that a newer
-//! mcpx has written, is put aside under a name that says so, and an empty one takes its place.
+//! mcpx has written, is put aside under a name that says so, and an empty one takes its place. Where the
+//! disk takes none (it is full, say), what there is to keep is kept in memory, and that is said.
 
 pub mod blobs;
 pub mod connection;
@@ -10,11 +11,15 @@ pub mod hostfile;
 pub mod statefile;
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use redb::backends::FileBackend;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use redb::backends::{FileBackend, InMemoryBackend};
+use redb::{
+    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
+    TableError,
+};
 
 /// The layout of the tables. Raised when an older mcpx could not read what this one writes.
 const LAYOUT: u64 = 1;
@@ -87,7 +92,44 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
 /// The embedded store.
 pub struct Embedded {
-    database: Database,
+    /// None only where it could not be opened again after a failure of the disk.
+    database: RwLock<Option<Database>>,
+    disk: Box<dyn Disk>,
+}
+
+/// Where a database is.
+trait Disk: Send + Sync + 'static {
+    /// Opens it, making it where there is none.
+    fn open(&self) -> Result<Database, DatabaseError>;
+}
+
+fn builder() -> redb::Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE);
+    builder
+}
+
+/// A file.
+struct Filed(PathBuf);
+
+impl Disk for Filed {
+    fn open(&self) -> Result<Database, DatabaseError> {
+        // With the right mode from the first moment on.
+        let mut options = std::fs::OpenOptions::new();
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.read(true).write(true).create(true).truncate(false).open(&self.0);
+        let file = file.map_err(|error| DatabaseError::Storage(StorageError::Io(error)))?;
+        builder().create_with_backend(FileBackend::new(file)?)
+    }
+}
+
+/// None: what is kept there is gone with the daemon.
+struct Memory;
+
+impl Disk for Memory {
+    fn open(&self) -> Result<Database, DatabaseError> {
+        builder().create_with_backend(InMemoryBackend::new())
+    }
 }
 
 /// What opening came to.
@@ -97,35 +139,47 @@ pub struct Opened {
     pub store: Arc<dyn Store>,
     /// Where an earlier file was put that could not be used, and why.
     pub set_aside: Option<(PathBuf, String)>,
+    /// Why nothing is kept beyond this daemon's life, where the disk refuses.
+    pub unkept: Option<String>,
 }
 
-/// Opens the store, making it where there is none.
+/// Opens the store, making it where there is none. Whatever the disk refuses, there is one: the only
+/// error is another daemon that has it.
 pub fn open(path: &Path) -> Result<Opened, StoreError> {
     let failed = |source| StoreError::Io { path: path.to_owned(), source };
     if let Some(folder) = path.parent() {
         statefile::private_folder(folder).map_err(failed)?;
     }
     let mut set_aside = None;
-    let database = match Embedded::open(path) {
-        Ok(database) => database,
-        Err(Unusable::Now(error)) => return Err(error),
+    let opened = match Embedded::open(path) {
+        Err(Unusable::Content(why)) => match statefile::set_aside(path) {
+            Ok(aside) => {
+                tracing::warn!(
+                    path = %path.display(), aside = %aside.display(), why,
+                    "the state file could not be read and was put aside; an empty one takes its place"
+                );
+                set_aside = Some((aside, why));
+                Embedded::open(path)
+            }
+            Err(error) => {
+                Err(Unusable::Content(format!("{why}, and cannot be put aside: {error}")))
+            }
+        },
+        opened => opened,
+    };
+    let (database, unkept) = match opened {
+        Ok(database) => (database, None),
+        Err(Unusable::Now(error @ StoreError::InUse(_))) => return Err(error),
+        Err(Unusable::Now(error)) => (Embedded::in_memory()?, Some(error.to_string())),
         Err(Unusable::Content(why)) => {
-            let aside = statefile::set_aside(path).map_err(failed)?;
-            tracing::warn!(
-                path = %path.display(), aside = %aside.display(), why,
-                "the state file could not be read and was put aside; an empty one takes its place"
-            );
-            set_aside = Some((aside, why));
-            Embedded::open(path).map_err(|error| match error {
-                Unusable::Now(error) => error,
-                Unusable::Content(why) => StoreError::Failed(why),
-            })?
+            (Embedded::in_memory()?, Some(format!("{}: {why}", path.display())))
         }
     };
-    Ok(Opened { store: Arc::new(database), set_aside })
+    Ok(Opened { store: Arc::new(database), set_aside, unkept })
 }
 
 /// Why a file was not opened.
+#[derive(Debug)]
 enum Unusable {
     /// Because of what is in it.
     Content(String),
@@ -133,78 +187,108 @@ enum Unusable {
     Now(StoreError),
 }
 
+impl Unusable {
+    fn of(error: redb::Error, path: &Path) -> Self {
+        match error {
+            redb::Error::DatabaseAlreadyOpen => Self::Now(StoreError::InUse(path.to_owned())),
+            redb::Error::Io(source)
+                if !matches!(
+                    source.kind(),
+                    ErrorKind::InvalidData | ErrorKind::PermissionDenied
+                ) =>
+            {
+                Self::Now(StoreError::Io { path: path.to_owned(), source })
+            }
+            error => Self::Content(error.to_string()),
+        }
+    }
+}
+
 impl Embedded {
     fn open(path: &Path) -> Result<Self, Unusable> {
-        let io = |source| Unusable::Now(StoreError::Io { path: path.to_owned(), source });
-        // With the right mode from the first moment on.
-        let mut options = std::fs::OpenOptions::new();
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file =
-            options.read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
-        let mut builder = Database::builder();
-        builder.set_cache_size(CACHE);
-        // The library panics on some damaged files; that, too, is a file that cannot be read.
-        let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
-            builder.create_with_backend(FileBackend::new(file)?)
-        }));
-        let database = match opened {
-            Ok(Ok(database)) => database,
-            Ok(Err(redb::DatabaseError::DatabaseAlreadyOpen)) => {
-                return Err(Unusable::Now(StoreError::InUse(path.to_owned())));
-            }
-            Ok(Err(redb::DatabaseError::Storage(redb::StorageError::Io(source))))
-                if source.kind() != std::io::ErrorKind::InvalidData =>
-            {
-                return Err(io(source));
-            }
-            Ok(Err(error)) => return Err(Unusable::Content(error.to_string())),
-            Err(_) => return Err(Unusable::Content("it is damaged".to_owned())),
-        };
-        let store = Self { database };
-        store.check_layout()?;
-        Ok(store)
+        Self::on(Box::new(Filed(path.to_owned())), path)
     }
 
-    fn check_layout(&self) -> Result<(), Unusable> {
-        let write = || -> Result<u64, redb::Error> {
-            let transaction = self.database.begin_write()?;
-            let layout = {
-                let mut meta = transaction.open_table(META)?;
-                let found = meta.get("layout")?.map(|layout| layout.value());
-                if found.is_none() {
-                    meta.insert("layout", LAYOUT)?;
-                }
-                found.unwrap_or(LAYOUT)
-            };
-            transaction.commit()?;
-            Ok(layout)
-        };
-        match write() {
-            Ok(layout) if layout <= LAYOUT => Ok(()),
+    fn in_memory() -> Result<Self, StoreError> {
+        Self::on(Box::new(Memory), Path::new("memory")).map_err(|unusable| match unusable {
+            Unusable::Content(why) => StoreError::Failed(why),
+            Unusable::Now(error) => error,
+        })
+    }
+
+    fn on(disk: Box<dyn Disk>, path: &Path) -> Result<Self, Unusable> {
+        // The library panics on some damaged files; that, too, is a file that cannot be read.
+        let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| disk.open()));
+        let damaged = |_| Unusable::Content("it is damaged".to_owned());
+        let database =
+            opened.map_err(damaged)?.map_err(|error| Unusable::of(error.into(), path))?;
+        let store = Self { database: RwLock::new(Some(database)), disk };
+        match store.layout() {
+            Ok(layout) if layout <= LAYOUT => Ok(store),
             Ok(layout) => Err(Unusable::Content(format!(
                 "a newer mcpx has written it (layout {layout}, this one knows {LAYOUT})"
             ))),
-            Err(error) => Err(Unusable::Content(error.to_string())),
+            Err(error) => Err(Unusable::of(error, path)),
         }
+    }
+
+    /// The layout that the file has; written where it has none.
+    fn layout(&self) -> Result<u64, redb::Error> {
+        let found = self.run(|database| {
+            let transaction = database.begin_read()?;
+            let meta = match transaction.open_table(META) {
+                Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+                meta => meta?,
+            };
+            Ok(meta.get("layout")?.map(|layout| layout.value()))
+        })?;
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        self.run(|database| {
+            let transaction = database.begin_write()?;
+            transaction.open_table(META)?.insert("layout", LAYOUT)?;
+            transaction.commit()?;
+            Ok(LAYOUT)
+        })
+    }
+
+    /// Runs one transaction. After a failure of the disk the library refuses everything until the file
+    /// is opened anew: so it is, and what failed before it began is tried once more.
+    fn run<T>(&self, work: impl Fn(&Database) -> Result<T, redb::Error>) -> Result<T, redb::Error> {
+        {
+            let open = self.database.read().unwrap_or_else(PoisonError::into_inner);
+            match open.as_ref().map(&work) {
+                None | Some(Err(redb::Error::PreviousIo)) => {}
+                Some(done) => return done,
+            }
+        }
+        let mut open = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        // Its lock on the file is let go first.
+        drop(open.take());
+        let database = self.disk.open()?;
+        let done = work(&database);
+        *open = Some(database);
+        done
     }
 }
 
 impl Store for Embedded {
     fn get(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        let read = || -> Result<Option<Vec<u8>>, redb::Error> {
-            let transaction = self.database.begin_read()?;
+        let read = |database: &Database| {
+            let transaction = database.begin_read()?;
             let table = match transaction.open_table(definition(table)) {
                 Err(TableError::TableDoesNotExist(_)) => return Ok(None),
                 table => table?,
             };
             Ok(table.get(key)?.map(|value| value.value().to_vec()))
         };
-        read().map_err(failed)
+        self.run(read).map_err(failed)
     }
 
     fn all(&self, table: &str) -> Result<Entries, StoreError> {
-        let read = || -> Result<Entries, redb::Error> {
-            let transaction = self.database.begin_read()?;
+        let read = |database: &Database| {
+            let transaction = database.begin_read()?;
             let table = match transaction.open_table(definition(table)) {
                 Err(TableError::TableDoesNotExist(_)) => return Ok(Entries::new()),
                 table => table?,
@@ -216,12 +300,12 @@ impl Store for Embedded {
             }
             Ok(entries)
         };
-        read().map_err(failed)
+        self.run(read).map_err(failed)
     }
 
     fn change(&self, table: &str, changes: &[Change]) -> Result<(), StoreError> {
-        let write = || -> Result<(), redb::Error> {
-            let transaction = self.database.begin_write()?;
+        let write = |database: &Database| {
+            let transaction = database.begin_write()?;
             {
                 let mut table = transaction.open_table(definition(table))?;
                 for change in changes {
@@ -238,7 +322,7 @@ impl Store for Embedded {
             transaction.commit()?;
             Ok(())
         };
-        write().map_err(failed)
+        self.run(write).map_err(failed)
     }
 }
 
@@ -256,6 +340,9 @@ impl fmt::Debug for Embedded {
         f.write_str("Embedded")
     }
 }
+
+#[cfg(test)]
+mod crash_tests;
 
 #[cfg(test)]
 mod tests {
@@ -329,5 +416,20 @@ mod tests {
         }
         let (_, why) = open(&path).unwrap().set_aside.unwrap();
         assert_eq!(why, "a newer mcpx has written it (layout 2, this one knows 1)");
+    }
+
+    /// D-23: a file that may not be read is put aside, and one that cannot even be that is left alone:
+    /// the daemon has a store all the same.
+    #[test]
+    fn d23_whatever_the_disk_refuses_there_is_a_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mcpx.redb");
+        std::fs::create_dir(&path).unwrap();
+        let opened = open(&path).unwrap();
+        let why = opened.unkept.unwrap();
+        assert!(why.contains("mcpx.redb") && why.contains("directory"), "{why}");
+        opened.store.put("t", "k", b"v").unwrap();
+        assert_eq!(opened.store.get("t", "k").unwrap().unwrap(), b"v");
+        assert!(path.is_dir() && opened.set_aside.is_none());
     }
 }
