@@ -6,7 +6,9 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::time::timeout;
 
-use super::child::{self, ChildHandle, ExitReport, Launched, SpawnError, SpawnSpec};
+use super::child::{
+    self, ChildHandle, ExitReport, Launched, SpawnError, SpawnSpec, StopLadder,
+};
 use crate::transport::task::spawn_named;
 
 /// What came of it.
@@ -26,7 +28,7 @@ pub enum RunFailed {
     /// It did not start.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// It took too long, and was killed.
+    /// It took too long, was asked to end, and then killed.
     #[error("it did not end within {} ms", .0.as_millis())]
     TimedOut(Duration),
     /// It printed more than this many bytes, and was killed.
@@ -36,6 +38,9 @@ pub enum RunFailed {
     #[error("reading what it printed failed: {0}")]
     Read(#[from] std::io::Error),
 }
+
+/// The part of its time that one gets to end by itself, once it has had all of it.
+const LAST_SHARE: u32 = 10;
 
 /// Lines of stderr in [`Finished`].
 const LAST_WORDS: usize = 3;
@@ -50,8 +55,13 @@ pub async fn run(spec: &SpawnSpec, limit: Duration, most: usize) -> Result<Finis
     let stop_draining = AbortOnDrop(drain.abort_handle());
     let mut text = Vec::new();
     let ended = timeout(limit, to_the_end(&mut stdout, &mut text, &mut handle, most)).await;
+    let Ok(ended) = ended else {
+        // Asked first: what a person's shell has begun it can undo, a lock on a file for one.
+        handle.stop(StopLadder { drain: Duration::ZERO, term: limit / LAST_SHARE }).await;
+        return Err(RunFailed::TimedOut(limit));
+    };
     // Dropped with an error, the handle kills what is left.
-    let exit = ended.map_err(|_| RunFailed::TimedOut(limit))??;
+    let exit = ended?;
     if handle.is_alone() {
         // All of stderr is on its way to the ring; an agent would hold it open for ever.
         let _ = timeout(limit, drain).await;
@@ -148,6 +158,18 @@ mod tests {
         while !marker_is_gone() {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// A login shell that holds a lock gives it back: killed, it would keep every later shell waiting.
+    #[tokio::test]
+    async fn one_that_takes_too_long_may_tidy_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = folder.path().join("lock");
+        let held = lock.display();
+        let script = format!("trap 'rm {held}; exit 1' TERM; : > {held}; sleep 1000 & wait");
+        let error = run(&sh(&script), Duration::from_secs(1), 10).await.unwrap_err();
+        assert_eq!(error.to_string(), "it did not end within 1000 ms");
+        assert!(!lock.exists());
     }
 
     #[tokio::test]

@@ -79,9 +79,8 @@ impl Disk {
         for (number, (offset, data)) in state.writes.iter().enumerate() {
             let length = match unsynced {
                 Unsynced::Kept => data.len(),
-                Unsynced::Lost => 0,
                 Unsynced::Torn if number % 2 == 0 => data.len() / 2,
-                Unsynced::Torn => 0,
+                Unsynced::Lost | Unsynced::Torn => 0,
             };
             bytes[*offset..offset + length].copy_from_slice(&data[..length]);
         }
