@@ -137,6 +137,8 @@ def story(running):
         # A login shell that reads nothing: how long a person's takes is not what is measured.
         "HOME": folder,
         "SHELL": "/bin/sh",
+        # The SDK adds a listener for each of thousands of requests to one signal, and says so for each.
+        "NODE_NO_WARNINGS": "1",
         "MCPX_STATE_DIR": os.path.join(folder, "state"),
         "MCPX_RUNTIME_DIR": os.path.join(folder, "run"),
     }
