@@ -1,4 +1,4 @@
-"""Two hosts, each in one session, call a tool with a side effect while the daemon is ended again and
+"""Three hosts, each in one session, call a tool with a side effect while the daemon is ended again and
 again at random instants: by SIGKILL, by SIGTERM, and by SIGTERM with the program replaced. The sockets
 are held here, as systemd would (`LISTEN_FDS`), and a daemon is started whenever there is none.
 
@@ -6,7 +6,8 @@ are held here, as systemd would (`LISTEN_FDS`), and a daemon is started whenever
 
 What must hold: no host loses its session; every call has one outcome, and what it says is what the ledger
 of the server says: `ok` is once, `unknown` at most once, nothing is twice; the median time from an end of
-the daemon to the next answer that a host has is under MCPX_RESTART_GAP_MS (300).
+the daemon to the next answer that a host has, less what one of its calls usually takes, is under
+MCPX_RESTART_GAP_MS (300).
 """
 
 import json
@@ -156,6 +157,13 @@ def story(running):
             environment,
         ),
     }
+    opencode = os.path.join(MODULES, "opencode-linux-x64-baseline/bin/opencode")
+    if os.path.exists(opencode):
+        home = os.path.join(folder, "opencode")
+        driver = ["node", os.path.join(HERE, "host-opencode.mjs"), MODULES, home]
+        hosts["opencode"] = Host([*driver, *shim], environment)
+    else:
+        print(f"tests/restarts: opencode is left out, there is no {opencode}")
     running.extend(hosts.values())
     for name, host in hosts.items():
         assert host.begun.wait(180), f"{name}: no call within three minutes"
@@ -191,8 +199,11 @@ def story(running):
                 gaps.append((min(after) - at) * 1000)
         median = statistics.median(gaps)
         print(f"{name}: {len(host.calls)} calls {counts}, gaps: median {median:.0f} ms, worst {max(gaps):.0f} ms")
-        if median >= GAP_MS:
-            wrong.append(f"{name}: the median gap is {median:.0f} ms, and {GAP_MS:.0f} ms is the limit")
+        # A gap ends with an answer, and so has a whole call in it: for opencode, a turn of its model.
+        usual = statistics.median((call["ended"] - call["began"]) * 1000 for call in host.calls)
+        if median - usual >= GAP_MS:
+            text = f"the median gap is {median:.0f} ms, a call takes {usual:.0f}, and {GAP_MS:.0f} ms more is the limit"
+            wrong.append(f"{name}: {text}")
     if wrong:
         print("\n".join(wrong[:20]))
         print(f"tests/restarts: FAILED with seed {SEED}; {folder} has the logs")

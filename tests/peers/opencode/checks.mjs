@@ -69,7 +69,7 @@ function environment(cell, home, config) {
 }
 
 /** One opencode in one home, in front of one cell. */
-class Opencode {
+export class Opencode {
   constructor({ cell, mode, modules, stub }) {
     Object.assign(this, { cell, mode, stub, binary: binary(modules), lines: [], log: '' });
     const home = path.join(cell.dir, 'home');
