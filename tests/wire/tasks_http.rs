@@ -105,16 +105,21 @@ async fn t11_a_cancelled_task_is_cancelled_over_http() {
     }
 }
 
-/// T-18: the daemon is killed while a server over HTTP works on its task: the next one goes on with it.
+/// T-18: the daemon is killed, or asked to end, while a server over HTTP works on its task: the next one goes
+/// on with it.
 #[tokio::test]
 async fn t18_the_next_daemon_goes_on_with_a_task_over_http() {
-    for era in [CORE, "modern"] {
+    for (era, killed) in [(CORE, true), ("modern", true), (CORE, false), ("modern", false)] {
         let (mut daemon, fake, _server) = one(era);
         let mut host = with_extension(&daemon).await;
         let made = host.call("up_task_required", json!({ "ms": 1_500, "text": "late" })).await;
         let id = made["result"]["taskId"].clone();
         assert!(id.is_string(), "{era}: {made}");
-        daemon.kill9();
+        if killed {
+            daemon.kill9();
+        } else {
+            daemon.stop();
+        }
         daemon.launch();
         let mut task;
         eventually!(SOON, {

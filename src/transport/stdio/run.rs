@@ -6,9 +6,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::time::timeout;
 
-use super::child::{
-    self, ChildHandle, ExitReport, Launched, SpawnError, SpawnSpec, StopLadder,
-};
+use super::child::{self, ChildHandle, ExitReport, Launched, SpawnError, SpawnSpec, StopLadder};
 use crate::transport::task::spawn_named;
 
 /// What came of it.
