@@ -135,7 +135,7 @@ fn lines(
     Ok(Excerpt { text, note })
 }
 
-/// The bytes asked for, without the halves of characters at the ends.
+/// The characters that begin among the bytes asked for, so that ranges which follow on each other lose none.
 fn bytes(
     source: &mut (impl BufRead + Seek),
     whole: Whole,
@@ -146,8 +146,14 @@ fn bytes(
     source.seek(SeekFrom::Start(number(from)))?;
     let wanted = to.saturating_sub(from).saturating_add(1).min(limit);
     let mut taken = Vec::new();
-    source.take(number(wanted)).read_to_end(&mut taken)?;
+    source.take(number(wanted.saturating_add(REST))).read_to_end(&mut taken)?;
+    let rest = taken.iter().skip(wanted).take_while(|byte| is_inside_character(**byte)).count();
+    taken.truncate(wanted.saturating_add(rest));
     let halves = taken.iter().take_while(|byte| is_inside_character(**byte)).count();
+    if halves > 0 && halves == taken.len() {
+        let note = format!("No character begins there: it has {} bytes.", whole.bytes);
+        return Ok(Excerpt { text: String::new(), note: Some(note) });
+    }
     let text = whole_characters(taken.split_off(halves));
     let start = from + halves;
     let note = if text.is_empty() {
@@ -157,6 +163,9 @@ fn bytes(
     };
     Ok(Excerpt { text, note: Some(note) })
 }
+
+/// What a character has behind its first byte, at most.
+const REST: usize = 3;
 
 const fn is_inside_character(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
@@ -269,9 +278,23 @@ mod tests {
     #[test]
     fn bytes_never_cut_a_character() {
         assert_eq!(cut(&Part::Bytes(0, 2), 99), ("one".into(), "Bytes 0 to 2 of 17.".into()));
-        assert_eq!(cut(&Part::Bytes(4, 8), 99).0, "two ");
+        assert_eq!(cut(&Part::Bytes(4, 8), 99).0, "two ä");
         assert_eq!(cut(&Part::Bytes(9, usize::MAX), 4).0, "\nth");
         assert!(cut(&Part::Bytes(99, 100), 99).1.contains("17 bytes"));
+    }
+
+    /// Ranges that follow on each other hold every character once, wherever they meet.
+    #[test]
+    fn ranges_of_bytes_lose_nothing() {
+        let whole = "aé😀b".repeat(40);
+        for size in 1..9 {
+            let ranges = (0..whole.len()).step_by(size);
+            let parts = ranges.map(|from| excerpt(&whole, &Part::Bytes(from, from + size - 1), 99));
+            let joined: String = parts.map(|part| part.unwrap().text).collect();
+            assert_eq!(joined, whole, "{size}");
+        }
+        let inside = excerpt("é", &Part::Bytes(1, 1), 99).unwrap();
+        assert!(inside.note.unwrap().starts_with("No character begins there"), "{}", inside.text);
     }
 
     #[test]
@@ -293,7 +316,7 @@ mod tests {
         let line = cut(Part::Lines(2, 2), 100);
         assert_eq!(line.text.len(), 100);
         assert!(line.note.unwrap().contains("line 2 of 2: bytes 2 to 101 of 10012"));
-        assert_eq!(cut(Part::Bytes(5008, 5009), 100).text, " ");
+        assert_eq!(cut(Part::Bytes(5008, 5009), 100).text, " ä");
         assert_eq!(cut(Part::Bytes(5010, 5010), 100).text, "");
     }
 

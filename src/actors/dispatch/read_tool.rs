@@ -124,7 +124,7 @@ fn wanted(arguments: Option<&RawJson>) -> Result<(String, Part), String> {
     let address = text("uri").ok_or_else(|| {
         "mcpx_read needs a `uri`, as mcpx_resources and links in results give it".to_owned()
     })?;
-    let part = match (text("lines"), text("bytes"), text("pattern")) {
+    let part = match (range_of(&given, "lines")?, range_of(&given, "bytes")?, pattern_of(&given)?) {
         (None, None, None) => Part::Head,
         (Some(lines), None, None) => {
             let (from, to) = Part::range("lines", &lines)?;
@@ -139,6 +139,32 @@ fn wanted(arguments: Option<&RawJson>) -> Result<(String, Part), String> {
     };
     Ok((address, part))
 }
+
+/// A range as text; models write a single number as one.
+fn range_of(given: &Object, key: &str) -> Result<Option<String>, String> {
+    let Some(range) = given.get(key).filter(|range| !range.is_null()) else { return Ok(None) };
+    let number = || range.as_str().parse::<u64>().ok().map(|number| number.to_string());
+    let text = range.text().or_else(number);
+    let text = text.ok_or_else(|| {
+        format!("`{key}` is a range as text, like \"1-200\", not {}", shown(range))
+    })?;
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+fn pattern_of(given: &Object) -> Result<Option<String>, String> {
+    let Some(pattern) = given.get("pattern").filter(|it| !it.is_null()) else { return Ok(None) };
+    let text = pattern.text();
+    let text = text.ok_or_else(|| format!("`pattern` is text, not {}", shown(pattern)))?;
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// As much of it as tells what it is.
+fn shown(value: &RawJson) -> String {
+    value.as_str().chars().take(SHOWN).collect()
+}
+
+/// Longest part of a wrong argument that is shown, in characters.
+const SHOWN: usize = 60;
 
 /// The blocks for one of a resource's contents.
 fn content(item: &RawJson, part: &Part, limit: usize) -> Result<Vec<RawJson>, String> {
@@ -211,6 +237,18 @@ mod tests {
         let read = |text: &str| wanted(Some(&raw(text)));
         assert_eq!(read(r#"{"uri":"a:1"}"#), Ok(("a:1".to_owned(), Part::Head)));
         assert_eq!(read(r#"{"uri":"a:1","lines":"3"}"#).unwrap().1, Part::Lines(3, 3));
+        assert_eq!(read(r#"{"uri":"a:1","lines":3}"#).unwrap().1, Part::Lines(3, 3));
+        assert_eq!(read(r#"{"uri":"a:1","bytes":null}"#).unwrap().1, Part::Head);
+        for (odd, told) in [
+            (
+                r#"{"uri":"a:1","lines":[1,2]}"#,
+                "`lines` is a range as text, like \"1-200\", not [1,2]",
+            ),
+            (r#"{"uri":"a:1","bytes":1.5}"#, "`bytes` is a range as text"),
+            (r#"{"uri":"a:1","pattern":5}"#, "`pattern` is text, not 5"),
+        ] {
+            assert!(read(odd).unwrap_err().starts_with(told), "{odd}");
+        }
         for odd in [
             "{}",
             r#"{"uri":""}"#,

@@ -166,6 +166,9 @@ fn found(snapshot: &Snapshot, limits: &types::Limits, mut at: usize) -> Option<F
     })
 }
 
+/// Longest part of a query that fits nothing which is said again, in characters.
+const SHOWN_QUERY: usize = 80;
+
 fn near(snapshot: &Snapshot, looked: &SearchRequest) -> Vec<String> {
     const SHOWN: usize = 5;
     let wanted = |namespace: &str| looked.namespace.as_deref().is_none_or(|it| it == namespace);
@@ -205,7 +208,8 @@ fn text(looked: &SearchRequest, found: &SearchAnswer) -> String {
         }
     }
     if found.tools.is_empty() {
-        let _ = write!(text, "No tool fits `{}`.", looked.query);
+        let query: String = looked.query.chars().take(SHOWN_QUERY).collect();
+        let _ = write!(text, "No tool fits `{query}`.");
         if !found.near.is_empty() {
             let _ = write!(text, " Did you mean {}?", found.near.join(", "));
         }
