@@ -107,16 +107,16 @@ async fn f49_a_linked_configuration() {
 #[tokio::test]
 async fn f49_nothing_is_watched_where_that_is_off() {
     let mut daemon = setup::prepare();
-    daemon.write_config(&fakes(&daemon, ""), &setup::quick(WATCHED));
-    let file = daemon.config_path();
+    let settings = setup::quick(&format!("{WATCHED}\n{}", setup::PASS));
+    daemon.write_config(&fakes(&daemon, ""), &settings);
     daemon.launch();
+    let mut host = setup::host(&daemon, "2025-06-18").await;
+    assert_eq!(host.list_tools().await.len(), 2);
     daemon.cli(&["settings", "set", "config.watch=false"]).await.expect_code(0);
-    let (before, _) = reloads(&daemon).await;
-    let text = fs::read_to_string(&file).unwrap();
-    save_by_rename(&file, &format!("{text}\n[profiles.p]\n"));
+    let [a, _] = fakes(&daemon, "");
+    daemon.write_config(&[a], &settings);
     // The change is looked at all the same, and left for whoever asks for it.
-    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
-    assert_eq!(reloads(&daemon).await.0, before);
+    host.expect_silence(600).await;
     daemon.cli(&["reload"]).await.expect_code(0);
-    assert_eq!(reloads(&daemon).await.0, before + 1);
+    host.expect_notification("notifications/tools/list_changed").await;
 }

@@ -189,7 +189,7 @@ pub(super) fn note(context: &Context, note: Notification) {
     let Notification { method, params } = note;
     let caller = Caller {
         host: None,
-        project: None,
+        project: context.settings.project(),
         label: Arc::from("a host over HTTP"),
         era: Era::Modern,
         answers: Answers::Nobody,
