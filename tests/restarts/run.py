@@ -46,6 +46,9 @@ class Activator:
         for listener in (self.control, self.http):
             listener.listen(1024)
         self.pid = None
+        # Held while `pid` changes: a signal goes to a daemon, or to one that is a zombie still, never
+        # to a number that nobody has.
+        self.changing = threading.Lock()
         self.stopping = False
         self.start()
         self.keeper = threading.Thread(target=self.keep, daemon=True)
@@ -68,23 +71,31 @@ class Activator:
 
     def keep(self):
         while True:
-            os.waitpid(self.pid, 0)
-            if self.stopping:
-                return
-            self.start()
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            with self.changing:
+                os.waitpid(self.pid, 0)
+                if self.stopping:
+                    self.pid = None
+                    return
+                self.start()
 
     def kill(self):
-        self.stopping = True
-        # One that was waited for is nobody's any more.
-        if self.keeper.is_alive():
-            os.kill(self.pid, signal.SIGKILL)
+        self.stop(signal.SIGKILL)
+
+    def stop(self, sig):
+        """Ends the daemon, and none follows."""
+        with self.changing:
+            self.stopping = True
+            if self.pid is not None:
+                os.kill(self.pid, sig)
 
     def end(self, how):
         if how == "upgrade":
             new = self.program + ".new"
             shutil.copy(MCPX, new)
             os.rename(new, self.program)
-        os.kill(self.pid, signal.SIGKILL if how == "kill" else signal.SIGTERM)
+        with self.changing:
+            os.kill(self.pid, signal.SIGKILL if how == "kill" else signal.SIGTERM)
 
 
 def fcntl_above(fd):
@@ -175,8 +186,7 @@ def story(running):
         activator.end(how)
     time.sleep(3)
     codes = {name: host.end() for name, host in hosts.items()}
-    activator.stopping = True
-    os.kill(activator.pid, signal.SIGTERM)
+    activator.stop(signal.SIGTERM)
     activator.keeper.join(30)
 
     with open(ledger, encoding="utf-8") as file:
