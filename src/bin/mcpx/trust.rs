@@ -1,5 +1,6 @@
 //! `mcpx trust` and `mcpx untrust`: whether a project's own `.mcpx.toml` counts. Shows what it adds first.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -135,16 +136,17 @@ fn shown(folder: &Path, offered: &Offered) -> String {
     };
     let widest =
         offered.servers.iter().map(|def| def.key.chars().count()).max().unwrap_or_default();
+    // Writing to a string cannot fail.
     for def in &offered.servers {
-        text.push_str(&format!("\n  {:widest$}  {}", plain(&def.key), plain(&about(def))));
+        let _ = write!(text, "\n  {:widest$}  {}", plain(&def.key), plain(&about(def)));
         if !def.env.is_empty() {
             let names: Vec<_> =
                 def.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            text.push_str(&format!("\n  {:widest$}    with {}", "", plain(&names.join(" "))));
+            let _ = write!(text, "\n  {:widest$}    with {}", "", plain(&names.join(" ")));
         }
     }
     for rule in &offered.policy {
-        text.push_str(&format!("\n  policy {} = {}", plain(&rule.pattern()), rule.rule.as_str()));
+        let _ = write!(text, "\n  policy {} = {}", plain(&rule.pattern()), rule.rule.as_str());
     }
     text
 }
