@@ -42,7 +42,7 @@ use super::support::timer::Timer;
 use super::upstreams::{Answers, Caller, HostId, Source, Via};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::http_rules::post::{Refusal, Said};
-use crate::protocol::jsonrpc::Id;
+use crate::protocol::jsonrpc::{Frame, Id};
 use crate::protocol::model::questions::{Question, Reply};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{
@@ -452,7 +452,7 @@ impl HostState {
         }
     }
 
-    fn send(&mut self, post: Option<PostId>, frame: Bytes) {
+    fn send(&mut self, post: Option<PostId>, frame: Frame) {
         match &mut self.wire {
             Wire::Link(link) => link.send(frame),
             Wire::Http(http) => http.wire.send(clock::now(), post, frame),

@@ -160,7 +160,7 @@ pub struct Failure {
     pub column: Option<u32>,
     /// The setting whose limit ended it, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<String>,
+    pub limit: Option<Box<str>>,
     /// Content blocks, where a tool's error was not caught.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<RawJson>,

@@ -20,10 +20,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::sync::{Notify, mpsc};
 
 use crate::protocol::framing::line::{Line, LineDecoder};
+use crate::protocol::jsonrpc::Frame;
 
 /// Read at a time into the stack; the rest of a larger frame is read into its own memory.
 const SCRATCH: usize = 16 * 1024;
-/// Frames in one vectored write: twice as many slices, still far below the system's limit of 1024.
+/// Frames in one vectored write at most, and half as many slices as it has: one in pieces takes more than two
+/// of them, and what is left over is written next. Far below the system's limit of 1024.
 const BATCH: usize = 32;
 /// Room kept in the batch when it is empty; a burst's is given back.
 const BATCH_KEPT: usize = 4;
@@ -81,7 +83,7 @@ pub struct LinkReader {
 /// Puts frames into the write queue.
 #[derive(Debug, Clone)]
 pub struct LinkSender {
-    queue: mpsc::Sender<Bytes>,
+    queue: mpsc::Sender<Frame>,
     shared: Arc<Shared>,
 }
 
@@ -94,7 +96,7 @@ pub struct LinkCloser {
 /// See [`LinkWriter::run`].
 pub struct LinkWriter {
     io: Box<dyn AsyncWrite + Send + Unpin>,
-    queue: mpsc::Receiver<Bytes>,
+    queue: mpsc::Receiver<Frame>,
     shared: Arc<Shared>,
 }
 
@@ -242,7 +244,8 @@ fn poll_fill(
 impl LinkSender {
     /// Queues a frame; never waits. Bytes are counted but refuse nothing here: whoever can wait asks
     /// [`Self::has_room`] first, and what must go out (a cancellation, say) is not held up by size.
-    pub fn try_send(&self, frame: Bytes) -> Result<(), SendRefused> {
+    pub fn try_send(&self, frame: impl Into<Frame>) -> Result<(), SendRefused> {
+        let frame = frame.into();
         let bytes = frame.len();
         // Before it is in the queue, where the writer may take it off again at once.
         self.shared.add(bytes);
@@ -256,7 +259,8 @@ impl LinkSender {
     }
 
     /// Queues a frame, waiting for room.
-    pub async fn send(&self, frame: Bytes) -> Result<(), SendRefused> {
+    pub async fn send(&self, frame: impl Into<Frame>) -> Result<(), SendRefused> {
+        let frame = frame.into();
         self.room().await;
         let bytes = frame.len();
         let place = self.queue.reserve().await.map_err(|_| SendRefused::Closed)?;
@@ -354,7 +358,7 @@ impl LinkWriter {
 /// Frames on their way out.
 #[derive(Default)]
 struct Batch {
-    frames: VecDeque<Bytes>,
+    frames: VecDeque<Frame>,
     /// Bytes of the first frame, LF included, that are written.
     offset: usize,
     /// Frames written whole since the beginning.
@@ -394,12 +398,20 @@ impl Batch {
         let mut slices = [IoSlice::new(&[]); 2 * BATCH];
         let mut used = 0;
         let mut skip = self.offset;
-        for (pair, frame) in slices.chunks_exact_mut(2).zip(&self.frames) {
-            let [body, end] = pair else { break };
-            *body = IoSlice::new(frame.get(skip..).unwrap_or_default());
-            *end = IoSlice::new(b"\n");
-            used += 2;
-            skip = 0;
+        let end = [b"\n".as_slice()];
+        let frames = self.frames.iter();
+        let pieces =
+            frames.flat_map(|frame| frame.pieces().iter().map(|piece| &piece[..]).chain(end));
+        for piece in pieces {
+            // What is written already.
+            let rest = piece.get(skip..).unwrap_or_default();
+            skip = skip.saturating_sub(piece.len());
+            if rest.is_empty() {
+                continue;
+            }
+            let Some(slice) = slices.get_mut(used) else { break };
+            *slice = IoSlice::new(rest);
+            used += 1;
         }
         Pin::new(io).poll_write_vectored(cx, slices.get(..used).unwrap_or_default())
     }

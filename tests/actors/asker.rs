@@ -136,7 +136,7 @@ async fn serve(link: Link, heard: Arc<Mutex<Vec<Value>>>) {
             Some(method) if method.starts_with("notifications/") => continue,
             Some(_) => answer(json!({})),
         };
-        if sender.send(answer.to_string().into()).await.is_err() {
+        if sender.send(bytes::Bytes::from(answer.to_string())).await.is_err() {
             break;
         }
     }
@@ -153,7 +153,7 @@ async fn ask(number: u64, call: Value, sender: LinkSender, waiting: Waiting) {
         let question = json!({ "jsonrpc": "2.0", "id": number, "method": "elicitation/create",
             "params": { "message": arguments["mark"],
                 "requestedSchema": { "type": "object", "properties": {} } } });
-        if sender.send(question.to_string().into()).await.is_err() {
+        if sender.send(bytes::Bytes::from(question.to_string())).await.is_err() {
             return;
         }
         let Ok(answer) = told.await else { return };
@@ -163,5 +163,5 @@ async fn ask(number: u64, call: Value, sender: LinkSender, waiting: Waiting) {
     }
     let result = json!({ "content": [{ "type": "text", "text": said }] });
     let answer = json!({ "jsonrpc": "2.0", "id": call["id"], "result": result });
-    let _ = sender.send(answer.to_string().into()).await;
+    let _ = sender.send(bytes::Bytes::from(answer.to_string())).await;
 }

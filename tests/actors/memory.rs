@@ -231,7 +231,7 @@ async fn serve(link: Link, script: Script) {
                 readings += 1;
                 let error = json!({"code": -32603, "message": "not now"});
                 let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
-                sender.send(answer.to_string().into()).await.unwrap();
+                sender.send(bytes::Bytes::from(answer.to_string())).await.unwrap();
                 continue;
             }
             "tools/list" if let ListScript::Deadly(after) = script.list => {
@@ -244,12 +244,12 @@ async fn serve(link: Link, script: Script) {
             other => {
                 let error = json!({"code": -32601, "message": format!("no method {other}")});
                 let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
-                sender.send(answer.to_string().into()).await.unwrap();
+                sender.send(bytes::Bytes::from(answer.to_string())).await.unwrap();
                 continue;
             }
         };
         let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
-        if sender.send(answer.to_string().into()).await.is_err() {
+        if sender.send(bytes::Bytes::from(answer.to_string())).await.is_err() {
             break;
         }
     }

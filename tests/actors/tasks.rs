@@ -79,11 +79,11 @@ impl Server {
                     if let Some(mut answer) = self.answer(&message) {
                         answer["jsonrpc"] = json!("2.0");
                         answer["id"] = message["id"].clone();
-                        sender.send(answer.to_string().into()).await.unwrap();
+                        sender.send(bytes::Bytes::from(answer.to_string())).await.unwrap();
                     }
                 }
                 message = said.recv() => {
-                    sender.send(message.unwrap().to_string().into()).await.unwrap();
+                    sender.send(bytes::Bytes::from(message.unwrap().to_string())).await.unwrap();
                 }
                 _ = killed.changed() => break,
             }

@@ -70,7 +70,7 @@ async fn answer(context: &Arc<Context>, request: HttpIn) -> Result<HttpOut, ApiE
 fn json(status: StatusCode, body: &RawJson) -> HttpOut {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    HttpOut { status, headers, body: HttpBody::Full(body.bytes()) }
+    HttpOut { status, headers, body: HttpBody::Full(body.bytes().into()) }
 }
 
 fn failure(error: &ApiError) -> HttpOut {

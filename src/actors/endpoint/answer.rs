@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use crate::actors::host::sessions::SessionId;
 use crate::protocol::http_rules::headers::SESSION_ID;
 use crate::protocol::http_rules::post::Refusal;
-use crate::protocol::jsonrpc::{Code, Id, RpcError};
+use crate::protocol::jsonrpc::{Code, Frame, Id, RpcError};
 use crate::protocol::revision::Revision;
 use crate::transport::http::{HttpBody, HttpOut};
 
@@ -19,7 +19,7 @@ pub(super) const ALL_METHODS: &str = "GET, POST, DELETE";
 pub(super) const POST_ONLY: &str = "POST";
 
 /// A message, or an array of them.
-pub(super) fn json(status: StatusCode, body: Bytes) -> HttpOut {
+pub(super) fn json(status: StatusCode, body: Frame) -> HttpOut {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     HttpOut { status, headers, body: HttpBody::Full(body) }
@@ -36,7 +36,7 @@ pub(super) fn one_event(event: Bytes) -> HttpOut {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    HttpOut { status: StatusCode::OK, headers, body: HttpBody::Full(event) }
+    HttpOut { status: StatusCode::OK, headers, body: HttpBody::Full(event.into()) }
 }
 
 /// 202, without a body.
@@ -50,7 +50,7 @@ pub(super) fn ended() -> HttpOut {
 }
 
 fn empty(status: StatusCode) -> HttpOut {
-    HttpOut { status, headers: HeaderMap::new(), body: HttpBody::Full(Bytes::new()) }
+    HttpOut { status, headers: HeaderMap::new(), body: HttpBody::Full(Bytes::new().into()) }
 }
 
 pub(super) fn refusal(refusal: Refusal) -> HttpOut {

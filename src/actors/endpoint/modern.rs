@@ -24,7 +24,9 @@ use crate::actors::support::progress::{self, CallNote, ProgressReceiver, Wants};
 use crate::actors::support::task::spawn;
 use crate::actors::upstreams::{Answers, Caller, Source, Via};
 use crate::protocol::http_rules::post::Accepts;
-use crate::protocol::jsonrpc::{Code, Incoming, Message, Notification, RawJson, Request, RpcError};
+use crate::protocol::jsonrpc::{
+    Code, Frame, Incoming, Message, Notification, RawJson, Request, RpcError,
+};
 use crate::protocol::revision::Era;
 use crate::protocol::session::host::{HostEvent, HostOutput, HostSession, ListenWant, PostId};
 use crate::protocol::session::resume::say_plainly;
@@ -131,7 +133,7 @@ fn modern_caller(context: &Context, peer: &Peer, label: &str, source: Source) ->
 /// What a session says at one time.
 #[derive(Default)]
 struct Said {
-    frames: Vec<Bytes>,
+    frames: Vec<Frame>,
     /// Of the last one.
     status: u16,
     /// The answer is among them, or there will be none.
@@ -179,7 +181,7 @@ impl Said {
         if accepts.json || status != StatusCode::OK {
             answer::json(status, frame)
         } else {
-            answer::one_event(say_plainly(&frame))
+            answer::one_event(say_plainly(&frame.to_bytes()))
         }
     }
 }
@@ -281,13 +283,13 @@ impl Running {
             for frame in said.frames {
                 // The last place is for the answer; a host that does not read loses the rest.
                 if events.capacity() > 1 {
-                    let _ = events.try_send(say_plainly(&frame));
+                    let _ = events.try_send(say_plainly(&frame.to_bytes()));
                 }
             }
             if said.done {
                 if let Some(frame) = last {
                     // A host that has gone gets none.
-                    let _ = events.send(say_plainly(&frame)).await;
+                    let _ = events.send(say_plainly(&frame.to_bytes())).await;
                 }
                 return;
             }

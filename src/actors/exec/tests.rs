@@ -83,7 +83,7 @@ impl Connect for Fakes {
         let (link, far) = Link::pair(spec.link);
         let said: &[u8] = if manner == Manner::Strange { b"hello" } else { b"\"ready\"" };
         task::spawn(far.writer.run());
-        let said = (manner != Manner::Silent).then(|| said.to_vec().into());
+        let said = (manner != Manner::Silent).then(|| bytes::Bytes::copy_from_slice(said));
         task::spawn(async move {
             let mut reader = far.reader;
             if let Some(said) = said {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use ractor::ActorRef;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::HostMsg;
 use crate::actors::support::task::{TaskGuard, spawn_guarded};
+use crate::protocol::jsonrpc::Frame;
 use crate::transport::LinkWriter;
 use crate::transport::link::{Link, LinkEvent, LinkReader, LinkSender};
 
@@ -68,7 +68,7 @@ impl LinkWire {
         self.withheld.push(credit);
     }
 
-    pub(super) fn send(&self, line: Bytes) {
+    pub(super) fn send(&self, line: impl Into<Frame>) {
         // A closed writer reports itself; a full queue was excluded by `has_room`.
         if let Some(sender) = &self.sender {
             let _ = sender.try_send(line);

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::sessions::SessionId;
 use crate::protocol::http_rules::post::{Accepts, Refusal, Said};
-use crate::protocol::jsonrpc::{Id, Incoming};
+use crate::protocol::jsonrpc::{Frame, Id, Incoming};
 use crate::protocol::session::host::PostId;
 use crate::protocol::session::outcome_unknown;
 use crate::protocol::session::resume::{About, Lost, StreamId, Streams, say_plainly};
@@ -51,7 +51,7 @@ pub(crate) enum Answer {
     /// Nothing.
     Nothing,
     /// One message or array.
-    Whole(Bytes),
+    Whole(Frame),
     /// Events, encoded.
     Events(mpsc::Receiver<Bytes>),
 }
@@ -67,7 +67,7 @@ pub(super) struct HttpWire {
     /// The session's own streams; the last one is the newest. Broken ones stay: a host may come back.
     own: VecDeque<Live>,
     /// What waits for a stream of its own.
-    waiting: VecDeque<Bytes>,
+    waiting: VecDeque<Frame>,
     /// Where streams can be taken up again.
     kept: Option<Streams>,
 }
@@ -79,7 +79,7 @@ struct Post {
     /// Until something is said.
     reply: Option<oneshot::Sender<PostOut>>,
     /// What was said last: whether it is all there is to say shows only afterwards.
-    held: Option<Bytes>,
+    held: Option<Frame>,
     live: Option<Live>,
 }
 
@@ -142,7 +142,7 @@ impl HttpWire {
     }
 
     /// Something to say, on the stream of a POST or on the session's own.
-    pub(super) fn send(&mut self, now: Instant, post: Option<PostId>, frame: Bytes) {
+    pub(super) fn send(&mut self, now: Instant, post: Option<PostId>, frame: Frame) {
         let Some(id) = post else {
             self.send_own(now, frame);
             return;
@@ -273,7 +273,7 @@ impl HttpWire {
         receiver
     }
 
-    fn send_own(&mut self, now: Instant, frame: Bytes) {
+    fn send_own(&mut self, now: Instant, frame: Frame) {
         let Some(live) = self.own.iter_mut().rev().find(|live| live.is_read()) else {
             if self.waiting.len() >= self.settings.stream_queue {
                 self.waiting.pop_front();
@@ -292,7 +292,7 @@ impl HttpWire {
         }
     }
 
-    fn say(&mut self, now: Instant, id: PostId, post: &mut Post, frame: &Bytes, last: bool) {
+    fn say(&mut self, now: Instant, id: PostId, post: &mut Post, frame: &Frame, last: bool) {
         if !last && !post.accepts.events {
             // A host that takes no events hears the answer alone.
             return;
@@ -355,8 +355,9 @@ fn written(
     kept: &mut Option<Streams>,
     now: Instant,
     stream: Option<StreamId>,
-    frame: &[u8],
+    frame: &Frame,
 ) -> Bytes {
+    let frame = &frame.to_bytes();
     match (kept, stream) {
         (Some(kept), Some(stream)) => kept.say(now, stream, frame),
         _ => say_plainly(frame),

@@ -183,7 +183,7 @@ fn preflight(asked: &HeaderMap) -> HttpOut {
     if let Some(wanted) = asked.get(PRIVATE.0) {
         headers.insert(PRIVATE.1, wanted.clone());
     }
-    HttpOut { status: StatusCode::NO_CONTENT, headers, body: HttpBody::Full(Bytes::new()) }
+    HttpOut { status: StatusCode::NO_CONTENT, headers, body: HttpBody::Full(Bytes::new().into()) }
 }
 
 /// Lets the page of this origin, which may ask, read the answer.
@@ -209,5 +209,5 @@ fn plain(status: StatusCode, text: &'static str) -> HttpOut {
     let mut headers = HeaderMap::new();
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     headers.insert(header::CONTENT_TYPE, plain);
-    HttpOut { status, headers, body: HttpBody::Full(Bytes::from_static(text.as_bytes())) }
+    HttpOut { status, headers, body: HttpBody::Full(Bytes::from_static(text.as_bytes()).into()) }
 }

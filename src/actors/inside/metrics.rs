@@ -262,5 +262,5 @@ fn plain(status: StatusCode, text: String) -> HttpOut {
 fn typed(status: StatusCode, kind: &'static str, text: String) -> HttpOut {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    HttpOut { status, headers, body: HttpBody::Full(Bytes::from(text)) }
+    HttpOut { status, headers, body: HttpBody::Full(Bytes::from(text).into()) }
 }

@@ -248,9 +248,9 @@ pub struct Tap {
 
 impl Tap {
     /// A frame passes.
-    pub fn pass(&self, way: Way, frame: &[u8]) {
+    pub fn pass(&self, way: Way, frame: impl FnOnce() -> Bytes) {
         if self.trace.on.load(Ordering::Relaxed) {
-            self.trace.keep(self.instance, way, frame, &self.mask);
+            self.trace.keep(self.instance, way, &frame(), &self.mask);
         }
     }
 }
@@ -277,7 +277,7 @@ mod tests {
     async fn frames_are_kept_while_somebody_looks() {
         let traces = Traces::default();
         let tap = tap(&traces);
-        let pass = |text: &str| tap.pass(Way::To, text.as_bytes());
+        let pass = |text: &str| tap.pass(Way::To, || Bytes::copy_from_slice(text.as_bytes()));
         pass("before anybody looks");
         let (frames, kept) = traces.of("s").look(LIMITS, None);
         assert!(frames.is_empty() && !kept);
@@ -306,11 +306,11 @@ mod tests {
         let (frames, mut reader) = trace.follow(LIMITS, None);
         assert!(frames.is_empty());
         tokio::time::advance(LIMITS.linger * 2).await;
-        tap.pass(Way::From, b"one");
-        tap.pass(Way::To, b"two");
+        tap.pass(Way::From, || Bytes::from_static(b"one"));
+        tap.pass(Way::To, || Bytes::from_static(b"two"));
         let texts = |frames: Vec<Frame>| frames.iter().map(|one| one.text().0).collect::<Vec<_>>();
         assert_eq!(texts(reader.next().await), ["one", "two"]);
-        tap.pass(Way::To, b"three");
+        tap.pass(Way::To, || Bytes::from_static(b"three"));
         assert_eq!(texts(reader.next().await), ["three"]);
     }
 
@@ -318,7 +318,7 @@ mod tests {
     fn what_is_always_kept_is_there_at_once() {
         let traces = Traces::default();
         traces.of("s").configure(TraceSettings { keep: true, ..LIMITS });
-        tap(&traces).pass(Way::From, b"x");
+        tap(&traces).pass(Way::From, || Bytes::from_static(b"x"));
         assert_eq!(traces.of("s").ring().frames.len(), 1);
     }
 }

@@ -39,7 +39,7 @@ pub(super) async fn read(
             continue;
         }
         if let LinkEvent::Frame(frame) = &event {
-            tap.pass(Way::From, frame);
+            tap.pass(Way::From, || frame.clone());
         }
         let other = match event {
             LinkEvent::Frame(frame) => match pending.resolve(clock::now(), frame) {

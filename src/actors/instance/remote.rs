@@ -51,11 +51,11 @@ impl Remote {
         let tag = exchange.tag;
         let (pending, about) = (Arc::clone(&self.pending), exchange.request);
         if !exchange.body.is_empty() {
-            self.tap.pass(Way::To, &exchange.body);
+            self.tap.pass(Way::To, || exchange.body.clone());
         }
         let tap = self.tap.clone();
         let take = move |frame: Bytes| {
-            tap.pass(Way::From, &frame);
+            tap.pass(Way::From, || frame.clone());
             match pending.resolve_of(clock::now(), about, frame) {
                 Resolved::Taken => None,
                 Resolved::Other(frame) => Some(frame),

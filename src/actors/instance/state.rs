@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use ractor::{ActorRef, RpcReplyPort};
 
 use super::connect::{Connected, Reached};
@@ -24,6 +23,7 @@ use crate::actors::support::task::{self, TaskGuard};
 use crate::actors::support::timer::Timer;
 use crate::protocol::Notice;
 use crate::protocol::era_record::EraRecord;
+use crate::protocol::jsonrpc::Frame;
 use crate::protocol::session::pending::Pending;
 use crate::protocol::session::probe::Preference;
 use crate::protocol::session::upstream::{
@@ -269,9 +269,9 @@ impl InstanceState {
         }
     }
 
-    fn send(&mut self, frame: Bytes) {
+    fn send(&mut self, frame: Frame) {
         let Some(link) = &self.link else { return };
-        self.tap.pass(Way::To, &frame);
+        self.tap.pass(Way::To, || frame.to_bytes());
         if let Err(refused) = link.try_send(frame) {
             self.close(refused.to_string());
         }

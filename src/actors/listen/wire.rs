@@ -147,7 +147,7 @@ impl Wire {
                     // Nothing else comes of what a stream says.
                     if let HostOutput::Send { frame, .. } = output {
                         // There is room, or the host is gone, which is noticed by itself.
-                        let _ = events.try_send(say_plainly(&frame));
+                        let _ = events.try_send(say_plainly(&frame.to_bytes()));
                     }
                 }
             }

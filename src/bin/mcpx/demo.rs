@@ -11,8 +11,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
-use mcpx::protocol::jsonrpc::{Id, RawJson, RpcError};
+use mcpx::protocol::jsonrpc::{Frame, Id, RawJson, RpcError};
 use mcpx::protocol::model::questions::Question;
 use mcpx::protocol::session::host::{
     Answered, HostConfig, HostEvent, HostOutput, HostSession, ProgressPace,
@@ -93,7 +92,7 @@ struct Demo {
     /// Calls that wait for the host's answer to a question, by the id of the question.
     asked: HashMap<Id, CallKey>,
     questions: u64,
-    unsent: VecDeque<Bytes>,
+    unsent: VecDeque<Frame>,
     steps: mpsc::Sender<Step>,
 }
 

@@ -13,8 +13,8 @@ use http::{HeaderMap, StatusCode};
 use super::headers::{PROTOCOL_VERSION, check_request, mismatch};
 use crate::protocol::edge;
 use crate::protocol::jsonrpc::{
-    Code, Id, Incoming, Malformed, Message, Notification, RawJson, Request, Response, RpcError,
-    parse_noting,
+    Code, Frame, Id, Incoming, Malformed, Message, Notification, RawJson, Request, Response,
+    RpcError, parse_noting,
 };
 use crate::protocol::revision::Revision;
 
@@ -38,7 +38,7 @@ pub struct Refusal {
     /// Its status.
     pub status: StatusCode,
     /// A JSON-RPC error response.
-    pub body: Bytes,
+    pub body: Frame,
 }
 
 impl Refusal {

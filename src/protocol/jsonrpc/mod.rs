@@ -1,6 +1,7 @@
 //! JSON-RPC 2.0 as the specification uses it: ids kept as written, payloads kept as raw text.
 
 mod code;
+mod frame;
 mod id;
 mod message;
 mod object;
@@ -11,6 +12,7 @@ pub mod scan;
 pub(crate) mod skim;
 
 pub use code::{Code, RESERVED_CODES, RpcError, URL_ELICITATION_REQUIRED};
+pub use frame::Frame;
 pub use id::{BadId, Id};
 pub use message::{Message, Method, Notification, Request, Response};
 pub use object::Object;

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::RawJson;
+use super::frame::{APART, Writer};
 use super::skim::Members;
 
 /// The members of an object in the order they came.
@@ -163,22 +164,23 @@ impl Object {
         self.members.is_empty()
     }
 
-    /// Writes the object; every value as the text it came in.
+    /// Writes the object; every value as the text it came in, a long one where it is.
     pub fn write(&self) -> RawJson {
+        let room = |value: &RawJson| if value.len() < APART { value.len() } else { 0 };
         let size: usize =
-            self.members.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
-        let mut out = BytesMut::with_capacity(size + 2);
-        out.put_u8(b'{');
+            self.members.iter().map(|(name, value)| name.len() + room(value) + 2).sum();
+        let mut out = Writer::with_capacity(size + 2);
+        out.open.put_u8(b'{');
         for (index, (name, value)) in self.members.iter().enumerate() {
             if index > 0 {
-                out.put_u8(b',');
+                out.open.put_u8(b',');
             }
-            name.write(&mut out);
-            out.put_u8(b':');
-            out.extend_from_slice(value.as_bytes());
+            name.write(&mut out.open);
+            out.open.put_u8(b':');
+            value.pieces().iter().for_each(|piece| out.put(piece));
         }
-        out.put_u8(b'}');
-        RawJson::trusted(out.freeze())
+        out.open.put_u8(b'}');
+        RawJson::around(out.finish())
     }
 }
 

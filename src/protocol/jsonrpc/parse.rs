@@ -252,7 +252,7 @@ mod tests {
         let Message::Request(request) = one(text).unwrap() else { panic!("no request") };
         assert_eq!(request.id.as_raw(), "1.0");
         assert_eq!(request.params.as_ref().unwrap().as_str(), r#"{"n":1e2,"s":"a\udcafb"}"#);
-        assert_eq!(request.to_frame(), text.as_bytes());
+        assert_eq!(request.to_frame().to_bytes(), text.as_bytes());
     }
 
     /// F05: JSON that is no message.

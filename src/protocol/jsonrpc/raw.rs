@@ -4,15 +4,39 @@
 //! duplicate keys and lone surrogates (F10, F14; product promise 5).
 
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::frame::{Frame, joined};
+
 /// One complete JSON value, valid and UTF-8, shared without copying.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RawJson(Bytes);
+#[derive(Clone)]
+pub struct RawJson(Text);
+
+#[derive(Clone)]
+enum Text {
+    Flat(Bytes),
+    /// Written around a long value, which stays where it is.
+    Around(Arc<Around>),
+}
+
+struct Around {
+    text: Frame,
+    /// In one piece, for whoever must read it so.
+    flat: OnceLock<Bytes>,
+}
+
+impl PartialEq for RawJson {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for RawJson {}
 
 /// Text that is not one JSON value.
 #[derive(Debug, thiserror::Error)]
@@ -20,79 +44,110 @@ pub struct RawJson(Bytes);
 pub struct BadJson(#[source] serde_json::Error);
 
 impl RawJson {
+    const fn flat(text: Bytes) -> Self {
+        Self(Text::Flat(text))
+    }
+
+    /// Text that this crate has just written itself, around values that it left where they are.
+    pub(super) fn around(text: Frame) -> Self {
+        if text.pieces().len() == 1 {
+            return Self::flat(text.to_bytes());
+        }
+        Self(Text::Around(Arc::new(Around { text, flat: OnceLock::new() })))
+    }
+
+    fn whole(&self) -> &Bytes {
+        match &self.0 {
+            Text::Flat(text) => text,
+            Text::Around(around) => around.flat.get_or_init(|| joined(around.text.pieces())),
+        }
+    }
+
+    /// The text, in the pieces that it is in.
+    pub(super) fn pieces(&self) -> &[Bytes] {
+        match &self.0 {
+            Text::Flat(text) => std::slice::from_ref(text),
+            Text::Around(around) => around.text.pieces(),
+        }
+    }
+
     /// Checks that `text` is exactly one JSON value and keeps it as it stands.
     pub fn parse(text: Bytes) -> Result<Self, BadJson> {
         let value: &RawValue = serde_json::from_slice(&text).map_err(BadJson)?;
         if value.get().len() == text.len() {
-            return Ok(Self(text));
+            return Ok(Self::flat(text));
         }
         let inner = text.slice_ref(value.get().as_bytes());
-        Ok(Self(inner))
+        Ok(Self::flat(inner))
     }
 
     /// A value that is a slice of `whole`, which the caller has parsed already.
     pub(crate) fn slice_of(whole: &Bytes, value: &RawValue) -> Self {
-        Self(whole.slice_ref(value.get().as_bytes()))
+        Self::flat(whole.slice_ref(value.get().as_bytes()))
     }
 
     /// Text that this crate has just written itself.
     pub(crate) fn trusted(text: impl Into<Bytes>) -> Self {
-        Self(text.into())
+        Self::flat(text.into())
     }
 
     /// Writes `value`, which is one of our own types and always has a JSON form.
     pub fn write<T: Serialize + ?Sized>(value: &T) -> Self {
-        Self(serde_json::to_vec(value).map_or_else(|_| Bytes::from_static(b"null"), Bytes::from))
+        let text = serde_json::to_vec(value);
+        Self::flat(text.map_or_else(|_| Bytes::from_static(b"null"), Bytes::from))
     }
 
     /// `{}`.
     pub const fn empty_object() -> Self {
-        Self(Bytes::from_static(b"{}"))
+        Self::flat(Bytes::from_static(b"{}"))
     }
 
     /// `null`.
     pub const fn null() -> Self {
-        Self(Bytes::from_static(b"null"))
+        Self::flat(Bytes::from_static(b"null"))
     }
 
     /// The text.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        self.whole()
     }
 
     /// The text, sharing its memory.
     pub fn bytes(&self) -> Bytes {
-        self.0.clone()
+        self.whole().clone()
     }
 
     /// The text as `str`; empty if it should not be UTF-8, which parsing has excluded.
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).unwrap_or_default()
+        std::str::from_utf8(self.whole()).unwrap_or_default()
     }
 
     /// Length of the text in bytes.
     pub fn len(&self) -> usize {
-        self.0.len()
+        match &self.0 {
+            Text::Flat(text) => text.len(),
+            Text::Around(around) => around.text.len(),
+        }
     }
 
     /// Never: a JSON value has at least one character. Here for the habit of `len`.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
     }
 
     /// Whether this is `null`.
     pub fn is_null(&self) -> bool {
-        self.as_bytes() == b"null"
+        self.len() == b"null".len() && self.as_bytes() == b"null"
     }
 
     /// Whether this is an object.
     pub fn is_object(&self) -> bool {
-        self.0.first() == Some(&b'{')
+        self.pieces().first().and_then(|piece| piece.first()) == Some(&b'{')
     }
 
     /// Reads the value into one of our own types.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_slice(&self.0)
+        serde_json::from_slice(self.whole())
     }
 
     /// The member `key` of an object, as raw text; `None` where there is none or it is no object.
@@ -109,7 +164,7 @@ impl RawJson {
             found = if named { Some(member.value) } else { found };
         }
         let (start, end) = found.filter(|_| walk.is_done())?;
-        Some(Self(self.0.slice(start..end)))
+        Some(Self::flat(self.whole().slice(start..end)))
     }
 
     /// The member `key` where it is a string, unescaped.
@@ -119,8 +174,10 @@ impl RawJson {
 
     /// The elements of an array, each as it stands; `None` where this is no array.
     pub fn elements(&self) -> Option<Vec<Self>> {
-        let mut walk = super::skim::Elements::new(&self.0);
-        let elements = walk.by_ref().map(|(start, end)| Self(self.0.slice(start..end))).collect();
+        let text = self.whole();
+        let mut walk = super::skim::Elements::new(text);
+        let element = |(start, end)| Self::flat(text.slice(start..end));
+        let elements = walk.by_ref().map(element).collect();
         walk.is_done().then_some(elements)
     }
 
@@ -135,20 +192,20 @@ impl RawJson {
             out.extend_from_slice(element.as_bytes());
         }
         out.put_u8(b']');
-        Self(out.freeze())
+        Self::flat(out.freeze())
     }
 
     /// The value of a string, unescaped; half a surrogate pair, which JSON can write and Rust cannot
     /// hold, becomes U+FFFD (F10). `None` where this is no string.
     pub fn text(&self) -> Option<String> {
-        text_of(&self.0)
+        text_of(self.whole())
     }
 
     /// The same value in memory of its own. What is kept for long must not be a slice of a read
     /// buffer, of which it would hold the whole.
     #[must_use]
     pub fn detached(&self) -> Self {
-        Self(Bytes::copy_from_slice(&self.0))
+        Self::flat(Bytes::copy_from_slice(self.whole()))
     }
 }
 
@@ -194,7 +251,8 @@ impl fmt::Debug for RawJson {
 
 impl Serialize for RawJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw: &RawValue = serde_json::from_slice(&self.0).map_err(serde::ser::Error::custom)?;
+        let raw: &RawValue =
+            serde_json::from_slice(self.whole()).map_err(serde::ser::Error::custom)?;
         raw.serialize(serializer)
     }
 }
@@ -202,7 +260,7 @@ impl Serialize for RawJson {
 impl<'de> Deserialize<'de> for RawJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(Self(Bytes::from(String::from(Box::<str>::from(raw)).into_bytes())))
+        Ok(Self::flat(Bytes::from(String::from(Box::<str>::from(raw)).into_bytes())))
     }
 }
 

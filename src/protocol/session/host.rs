@@ -32,7 +32,7 @@ use super::{CallKey, HostRequest, LogLevel, Outcome, Peer};
 use crate::protocol::Notice;
 use crate::protocol::edge;
 use crate::protocol::jsonrpc::{
-    Code, Id, Incoming, Method, Notification, RawJson, Response, RpcError, parse_noting,
+    Code, Frame, Id, Incoming, Method, Notification, RawJson, Response, RpcError, parse_noting,
     salvage_cut_id,
 };
 use crate::protocol::revision::Revision;
@@ -73,7 +73,7 @@ pub enum HostOutput {
     /// Write this frame to the host.
     Send {
         /// The bytes of one message or array.
-        frame: Bytes,
+        frame: Frame,
         /// On the stream of this POST; `None` is the connection's own stream, over stdio the only
         /// one.
         post: Option<PostId>,
@@ -450,14 +450,14 @@ impl HostSession {
         self.reply(to, frame, error.http_status());
     }
 
-    fn reply(&mut self, to: To, frame: Bytes, status: u16) {
+    fn reply(&mut self, to: To, frame: Frame, status: u16) {
         match to.batch {
             None => self.outputs.push_back(HostOutput::Send { frame, post: to.post, status }),
             Some(batch) => self.settle(to.post, batch, Some(frame)),
         }
     }
 
-    fn settle(&mut self, post: Option<PostId>, batch: BatchKey, answer: Option<Bytes>) {
+    fn settle(&mut self, post: Option<PostId>, batch: BatchKey, answer: Option<Frame>) {
         if let Some(frame) = self.batches.settle(batch, answer) {
             self.outputs.push_back(HostOutput::Send { frame, post, status: OK });
         }
@@ -483,7 +483,7 @@ impl HostSession {
     }
 }
 
-fn progress_frame(revision: Revision, params: &RawJson, token: &RawJson) -> Bytes {
+fn progress_frame(revision: Revision, params: &RawJson, token: &RawJson) -> Frame {
     let params = Some(edge::downgrade_progress(revision, params, token));
     Notification { method: Method::known("notifications/progress"), params }.to_frame()
 }

@@ -22,11 +22,9 @@ pub mod upstream;
 
 use std::time::Duration;
 
-use bytes::Bytes;
-
 pub use super::edge::LogLevel;
 use super::edge::questions::lift_capabilities;
-use super::jsonrpc::{Code, Id, Method, RawJson, Response, RpcError};
+use super::jsonrpc::{Code, Frame, Id, Method, RawJson, Response, RpcError};
 use super::model::{questions, tasks};
 use super::revision::Revision;
 
@@ -179,7 +177,7 @@ fn duration_text(duration: Duration) -> String {
 }
 
 /// The answer to a request that was with a daemon when that went away (F23, F47).
-pub fn outcome_unknown(id: Id) -> Bytes {
+pub fn outcome_unknown(id: Id) -> Frame {
     let data = RawJson::trusted(r#"{"reason":"outcome_unknown"}"#.to_owned());
     let error = RpcError::new(Code::InternalError, OUTCOME_UNKNOWN).with_data(data);
     Response { id: Some(id), outcome: Err(error) }.to_frame()

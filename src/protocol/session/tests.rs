@@ -132,7 +132,7 @@ impl Pair {
                 match output {
                     UpstreamOutput::Send(frame) => {
                         self.frames += 1;
-                        self.host.handle_frame(self.now, &frame);
+                        self.host.handle_frame(self.now, &frame.to_bytes());
                     }
                     UpstreamOutput::Exchange(_) | UpstreamOutput::Drop { .. } => {
                         panic!("no HTTP here")
@@ -146,7 +146,9 @@ impl Pair {
                 quiet = false;
                 match output {
                     HostOutput::Send { frame, .. } => {
-                        if let Resolved::Other(frame) = self.pending.resolve(self.now, frame) {
+                        if let Resolved::Other(frame) =
+                            self.pending.resolve(self.now, frame.to_bytes())
+                        {
                             self.upstream.handle_frame(self.now, &frame);
                         }
                     }

@@ -16,7 +16,7 @@ pub(super) struct Told {
     message: String,
     stack: Option<String>,
     content: Option<RawJson>,
-    limit: Option<String>,
+    limit: Option<Box<str>>,
 }
 
 /// What was thrown and caught by nobody.
@@ -78,7 +78,7 @@ fn struck(name: &str, message: String) -> Failure {
         message,
         line: None,
         column: None,
-        limit,
+        limit: limit.map(String::into_boxed_str),
         content: None,
     }
 }

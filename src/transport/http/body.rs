@@ -1,5 +1,6 @@
 //! Bodies: read within a limit, and made of chunks as they come.
 
+use std::collections::VecDeque;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -128,8 +129,8 @@ where
 /// An answer's body on its way out.
 #[derive(Debug)]
 pub(super) enum OutBody {
-    /// All of it.
-    Full(Option<Bytes>),
+    /// All of it, piece by piece.
+    Full(VecDeque<Bytes>),
     /// Chunks until the sender is gone. A reader that is too slow leaves them in the bounded queue,
     /// and so stops the sender.
     Stream(mpsc::Receiver<Bytes>),
@@ -172,7 +173,9 @@ impl Body for OutBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match self.get_mut() {
-            Self::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Full(pieces) => {
+                Poll::Ready(pieces.pop_front().map(|piece| Ok(Frame::data(piece))))
+            }
             Self::Stream(chunks) => {
                 chunks.poll_recv(context).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
             }
@@ -183,13 +186,13 @@ impl Body for OutBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Full(None))
+        matches!(self, Self::Full(pieces) if pieces.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Full(bytes) => {
-                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            Self::Full(pieces) => {
+                SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
             }
             Self::Stream(_) | Self::Events(_) => SizeHint::default(),
         }

@@ -24,6 +24,7 @@ use http::{HeaderMap, Method, StatusCode};
 use tokio::sync::mpsc;
 
 use super::link::Link;
+use crate::protocol::jsonrpc::Frame;
 
 /// One request, with its whole body.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ pub struct HttpOut {
 /// What an answer carries.
 pub enum HttpBody {
     /// All of it at once.
-    Full(Bytes),
+    Full(Frame),
     /// Chunks as they come, until the sender is dropped; a reader that is too slow stops the sender.
     Stream(mpsc::Receiver<Bytes>),
     /// The same for a stream of events, with the headers that such a stream has. While nothing is

@@ -1,6 +1,7 @@
 //! One HTTP connection: hyper's requests to [`HttpIn`], and [`HttpOut`] back; after a 101 the
 //! connection becomes a link with no HTTP left in its path.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::error::Error as _;
 use std::net::SocketAddr;
@@ -20,6 +21,7 @@ use tokio::sync::watch;
 use super::body::{self, BodyBudget, BodyRefused, Events, OutBody};
 use super::stream::{Accepted, Paced, Stream};
 use super::{HttpBody, HttpHandler, HttpIn, HttpOut};
+use crate::protocol::jsonrpc::Frame;
 use crate::transport::link::{Link, LinkLimits};
 use crate::transport::socket::widen;
 use crate::transport::task::spawn_named;
@@ -181,6 +183,11 @@ async fn answer(
     Ok(respond(answered, upgrade, limits))
 }
 
+/// What there is to send of a text; nothing where it is empty.
+fn pieces(text: &Frame) -> VecDeque<Bytes> {
+    text.pieces().iter().filter(|piece| !piece.is_empty()).cloned().collect()
+}
+
 fn respond(
     out: HttpOut,
     upgrade: Option<hyper::upgrade::OnUpgrade>,
@@ -188,7 +195,7 @@ fn respond(
 ) -> Response<OutBody> {
     let HttpOut { status, mut headers, body } = out;
     let body = match (body, upgrade) {
-        (HttpBody::Full(bytes), _) => OutBody::Full(Some(bytes)),
+        (HttpBody::Full(text), _) => OutBody::Full(pieces(&text)),
         (HttpBody::Stream(chunks), _) => OutBody::Stream(chunks),
         (HttpBody::Events { chunks, keep_alive }, _) => {
             for (name, value) in EVENT_HEADERS {
@@ -198,7 +205,7 @@ fn respond(
         }
         (HttpBody::Upgrade(then), Some(upgrade)) => {
             spawn_named("attach", become_link(upgrade, limits.link, then));
-            OutBody::Full(None)
+            OutBody::Full(VecDeque::new())
         }
         (HttpBody::Upgrade(_), None) => return not_asked(),
     };
@@ -262,7 +269,7 @@ fn close_after(response: &mut Response<OutBody>) {
 }
 
 fn plain(status: StatusCode, text: String) -> Response<OutBody> {
-    let mut response = Response::new(OutBody::Full(Some(Bytes::from(text))));
+    let mut response = Response::new(OutBody::Full(VecDeque::from([Bytes::from(text)])));
     *response.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);

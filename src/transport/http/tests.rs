@@ -63,7 +63,7 @@ impl HttpHandler for Routes {
         (head.uri.path() == "/secret").then(|| HttpOut {
             status: StatusCode::UNAUTHORIZED,
             headers: HeaderMap::new(),
-            body: HttpBody::Full("not you".into()),
+            body: HttpBody::Full(Bytes::from_static(b"not you").into()),
         })
     }
 
@@ -79,7 +79,7 @@ impl HttpHandler for Routes {
                     }
                     let text =
                         [request.method.as_str().as_bytes(), query.as_bytes(), &request.body];
-                    (StatusCode::OK, HttpBody::Full(text.join(&b' ').into()))
+                    (StatusCode::OK, HttpBody::Full(Bytes::from(text.join(&b' ')).into()))
                 }
                 "/stream" => {
                     let (sender, chunks) = mpsc::channel(1);
@@ -105,7 +105,7 @@ impl HttpHandler for Routes {
                     let keep_alive = Duration::from_secs(15);
                     (StatusCode::OK, HttpBody::Events { chunks, keep_alive })
                 }
-                "/big" => (StatusCode::OK, HttpBody::Full(vec![b'x'; BIG].into())),
+                "/big" => (StatusCode::OK, HttpBody::Full(Bytes::from(vec![b'x'; BIG]).into())),
                 "/slow" => {
                     slow.send("begun").await.unwrap();
                     let _given_up = GivenUp(slow);
@@ -117,7 +117,10 @@ impl HttpHandler for Routes {
                     let hand_on = Box::new(move |link| links.try_send(link).unwrap());
                     (StatusCode::SWITCHING_PROTOCOLS, HttpBody::Upgrade(hand_on))
                 }
-                _ => (StatusCode::NOT_FOUND, HttpBody::Full("no such route".into())),
+                _ => (
+                    StatusCode::NOT_FOUND,
+                    HttpBody::Full(Bytes::from_static(b"no such route").into()),
+                ),
             };
             HttpOut { status, headers, body }
         })

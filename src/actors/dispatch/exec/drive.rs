@@ -229,7 +229,7 @@ fn tell(sandbox: &Sandbox, message: &ToSandbox) {
     if let Ok(mut frame) = serde_json::to_vec(message) {
         // Values stand in it as they came, and servers like to indent theirs.
         blank_line_ends(&mut frame);
-        let _ = sandbox.sender.try_send(frame.into());
+        let _ = sandbox.sender.try_send(bytes::Bytes::from(frame));
     }
 }
 
@@ -239,7 +239,7 @@ fn too_large(bytes: usize) -> Failure {
         message: format!("the script gave {bytes} bytes at once, more than mcpx accepts"),
         line: None,
         column: None,
-        limit: Some("link.max_frame".to_owned()),
+        limit: Some("link.max_frame".into()),
         content: None,
     }
 }

@@ -76,7 +76,7 @@ fn failed(failure: &Failure) -> String {
         }
         (None, _) => {}
     }
-    if let Some(setting) = failure.limit.as_ref().filter(|setting| !text.contains(*setting)) {
+    if let Some(setting) = failure.limit.as_ref().filter(|setting| !text.contains(&***setting)) {
         let _ = write!(text, " (setting {setting})");
     }
     text

@@ -13,7 +13,7 @@ fn map(pairs: &[(&str, &str)]) -> HeaderMap {
 
 fn posted(headers: &[(&str, &str)], body: &str) -> Result<Posted, (u16, String)> {
     read(&map(headers), &Bytes::copy_from_slice(body.as_bytes())).0.map_err(|refusal| {
-        (refusal.status.as_u16(), String::from_utf8(refusal.body.to_vec()).unwrap())
+        (refusal.status.as_u16(), String::from_utf8(refusal.body.to_bytes().to_vec()).unwrap())
     })
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, BytesMut};
+
+use crate::protocol::jsonrpc::Frame;
 
 /// One array that a host sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -12,7 +14,7 @@ pub(super) struct BatchKey(u64);
 struct Batch {
     /// Elements that are not answered yet, and one while the array is being read.
     waiting: usize,
-    answers: Vec<Bytes>,
+    answers: Vec<Frame>,
 }
 
 /// All arrays that are not answered yet.
@@ -40,7 +42,7 @@ impl Batches {
 
     /// One element is done, with or without an answer. Gives the whole answer with the last one,
     /// unless there is nothing to say.
-    pub(super) fn settle(&mut self, key: BatchKey, answer: Option<Bytes>) -> Option<Bytes> {
+    pub(super) fn settle(&mut self, key: BatchKey, answer: Option<Frame>) -> Option<Frame> {
         let batch = self.open.get_mut(&key)?;
         batch.answers.extend(answer);
         batch.waiting = batch.waiting.saturating_sub(1);
@@ -56,13 +58,13 @@ impl Batches {
     }
 }
 
-fn join(answers: &[Bytes]) -> Bytes {
+fn join(answers: &[Frame]) -> Frame {
     let size: usize = answers.iter().map(|answer| answer.len() + 1).sum();
     let mut out = BytesMut::with_capacity(size + 1);
     for (index, answer) in answers.iter().enumerate() {
         out.put_u8(if index == 0 { b'[' } else { b',' });
-        out.extend_from_slice(answer);
+        answer.pieces().iter().for_each(|piece| out.extend_from_slice(piece));
     }
     out.put_u8(b']');
-    out.freeze()
+    out.freeze().into()
 }

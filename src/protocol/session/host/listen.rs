@@ -16,7 +16,7 @@ use std::time::Instant;
 use super::{HostEvent, HostOutput, HostSession, OK, To};
 use crate::protocol::edge;
 use crate::protocol::edge::keys::{AGAIN, SUBSCRIPTION_ID};
-use crate::protocol::jsonrpc::{Code, Id, Method, Notification, Object, RawJson, RpcError};
+use crate::protocol::jsonrpc::{Code, Frame, Id, Method, Notification, Object, RawJson, RpcError};
 use crate::protocol::model::tasks;
 use crate::protocol::session::listen::ListenFilter;
 use crate::protocol::session::upstream::ListKind;
@@ -238,7 +238,7 @@ fn tag(id: &Id) -> RawJson {
     meta.write()
 }
 
-fn frame(method: &'static str, params: &Object) -> bytes::Bytes {
+fn frame(method: &'static str, params: &Object) -> Frame {
     let params = Some(params.write());
     Notification { method: Method::known(method), params }.to_frame()
 }

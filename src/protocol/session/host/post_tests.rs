@@ -44,6 +44,7 @@ fn outputs(session: &mut HostSession) -> Vec<String> {
     while let Some(output) = session.poll_output() {
         seen.push(match output {
             HostOutput::Send { frame, post, .. } => {
+                let frame = frame.to_bytes();
                 let text = std::str::from_utf8(&frame).unwrap();
                 let has = |key| raw(text).member(key).is_some();
                 let kind = match frame.first() {

@@ -10,12 +10,10 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Instant;
 
-use bytes::Bytes;
-
 use super::{HostEvent, HostOutput, HostSession, OK, PostId};
 use crate::protocol::edge::questions::{as_text, check_reply, downgrade_question, lift_reply};
 use crate::protocol::jsonrpc::{
-    Code, Id, Method, Notification, Object, RawJson, Request, Response, RpcError,
+    Code, Frame, Id, Method, Notification, Object, RawJson, Request, Response, RpcError,
 };
 use crate::protocol::model::questions::{
     Kind, Question, Reply, can_answer, unanswered, url_required,
@@ -51,7 +49,7 @@ pub(super) struct Asked {
     revision: Revision,
     post: Option<PostId>,
     /// What waits for `notifications/initialized`.
-    unsent: Option<Bytes>,
+    unsent: Option<Frame>,
 }
 
 /// Which urls this host was sent to, latest last: it is told when what it does there is done.

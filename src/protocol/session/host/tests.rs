@@ -83,6 +83,7 @@ impl Host {
         while let Some(output) = self.session.poll_output() {
             match output {
                 HostOutput::Send { frame, .. } => {
+                    let frame = frame.to_bytes();
                     serde_json::from_slice::<serde_json::Value>(&frame).expect("JSON");
                     frames.push(String::from_utf8(frame.to_vec()).unwrap());
                 }

@@ -271,7 +271,9 @@ impl ShimSession {
         let is_answer = scan::head(kept).method.is_none();
         if let Some(id) = salvage_id(kept).filter(|_| !is_answer) {
             let outcome = Err(RpcError::new(Code::InvalidRequest, text.clone()));
-            self.out.push_back(ShimOutput::ToHost(Response { id: Some(id), outcome }.to_frame()));
+            self.out.push_back(ShimOutput::ToHost(
+                Response { id: Some(id), outcome }.to_frame().to_bytes(),
+            ));
         }
         self.out.push_back(ShimOutput::Notice(Notice::host(text)));
     }
@@ -492,7 +494,7 @@ impl ShimSession {
             params.set("reason", RawJson::write("the mcpx daemon went away"));
             let method = Method::known("notifications/cancelled");
             let note = Notification { method, params: Some(params.write()) };
-            self.out.push_back(ShimOutput::ToHost(note.to_frame()));
+            self.out.push_back(ShimOutput::ToHost(note.to_frame().to_bytes()));
         }
     }
 
@@ -553,7 +555,7 @@ impl ShimSession {
     fn answer_ping(&mut self, id: &Id) {
         let outcome = Ok(RawJson::empty_object());
         let pong = Response { id: Some(id.clone()), outcome };
-        self.out.push_back(ShimOutput::ToHost(pong.to_frame()));
+        self.out.push_back(ShimOutput::ToHost(pong.to_frame().to_bytes()));
     }
 
     /// A held message goes nowhere: a request is told why, anything else is dropped.

@@ -145,5 +145,5 @@ pub(super) fn answer(
         });
         Err(RpcError::new(Code::InternalError, text).with_data(data))
     };
-    Response { id: Some(id.clone()), outcome }.to_frame()
+    Response { id: Some(id.clone()), outcome }.to_frame().to_bytes()
 }

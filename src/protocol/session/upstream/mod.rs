@@ -24,8 +24,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
-
 pub use exchange::{Exchange, ExchangeEnd, ExchangeNews, HttpConfig, HttpFailure};
 pub use types::{
     Call, ListKind, ListRead, OpenError, OpeningTimings, Settled, TaskWant, UpstreamConfig,
@@ -36,7 +34,7 @@ use super::pending::{CallSink, Pending};
 use super::timers::{Timer, Timers};
 use super::{Closed, Outcome};
 use crate::protocol::Notice;
-use crate::protocol::jsonrpc::{Id, Message, Method, RawJson, Request, RpcError};
+use crate::protocol::jsonrpc::{Frame, Id, Message, Method, RawJson, Request, RpcError};
 use crate::protocol::revision::Revision;
 
 /// Where the connection is in its life.
@@ -99,7 +97,7 @@ impl Outbox {
         self.send_frame(message.to_frame());
     }
 
-    fn send_frame(&mut self, frame: Bytes) {
+    fn send_frame(&mut self, frame: Frame) {
         self.frames += 1;
         self.queue.push_back(UpstreamOutput::Send(frame));
     }

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use super::exchange::{Exchange, HttpConfig, HttpFailure};
 use crate::protocol::Notice;
 use crate::protocol::era_record::{EraRecord, EraSource};
-use crate::protocol::jsonrpc::{Method, RawJson, RpcError};
+use crate::protocol::jsonrpc::{Frame, Method, RawJson, RpcError};
 use crate::protocol::model::logging::LogMessage;
 use crate::protocol::model::questions::Question;
 use crate::protocol::model::tasks::Support;
@@ -259,7 +257,7 @@ pub struct ListRead {
 #[derive(Debug)]
 pub enum UpstreamOutput {
     /// Write this frame to the upstream.
-    Send(Bytes),
+    Send(Frame),
     /// Make this request to the upstream and report what comes of it.
     Exchange(Exchange),
     /// End an exchange at once, its connection with it; nothing more of it is reported.

@@ -212,7 +212,7 @@ impl Http {
         };
         headers.extend(more);
         self.add_session(&mut headers);
-        let (tag, body) = (self.tag(), message.to_frame());
+        let (tag, body) = (self.tag(), message.to_frame().to_bytes());
         let request = live.what.request();
         self.live.insert(tag, live);
         out.exchange(Exchange { tag, request, method: Method::POST, headers, body });

@@ -198,6 +198,7 @@ impl Rig {
         while let Some(output) = self.session.poll_output() {
             match output {
                 UpstreamOutput::Send(frame) => {
+                    let frame = frame.to_bytes();
                     assert!(!frame.contains(&b'\n'));
                     self.sent.push(serde_json::from_slice(&frame).unwrap());
                 }
