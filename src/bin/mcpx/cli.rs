@@ -9,7 +9,7 @@ use crate::ended::Outcome;
 use crate::hosts::Desk;
 use crate::output::Printer;
 use crate::setup::Setup;
-use crate::{commands, connect, daemon, demo, import, install, serve};
+use crate::{commands, connect, daemon, demo, import, install, man, serve};
 
 /// The whole tree.
 pub(crate) fn tree() -> Command {
@@ -50,6 +50,7 @@ pub(crate) fn tree() -> Command {
         .subcommand(import::command())
         .subcommand(connect::command())
         .subcommand(connect::disconnect_command())
+        .subcommand(man::command())
 }
 
 /// Commands that are no op, or an op's with more to it.
@@ -279,6 +280,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let file = matches.get_one::<PathBuf>("config").cloned();
     match matches.subcommand() {
         Some(("completions", arguments)) => commands::completions(arguments),
+        Some(("man", arguments)) => man::run(arguments),
         Some(("demo-server", _)) => demo::run(),
         Some(("serve", arguments)) => serve::run(&Setup::find(file)?, arguments),
         Some(("install", arguments)) => install::install(&Setup::find(file)?, arguments),
