@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use super::super::dispatch::Context;
 use super::super::hosts::Attached;
 use super::super::inside::metrics;
+use super::super::upstreams::Who;
 use super::{execute, streams};
 use crate::control::attach::Attach;
 use crate::control::types::FailureCode;
@@ -51,14 +52,20 @@ async fn answer(context: &Arc<Context>, request: HttpIn) -> Result<HttpOut, ApiE
             let verb = request.method.as_str();
             let query = request.query.as_deref();
             let call = route::resolve(verb, path, query, &request.body)?;
-            if let Some(stream) = streams::open(context, &call) {
+            let context = Arc::new(Context { asks: asker(&request), ..(**context).clone() });
+            if let Some(stream) = streams::open(&context, &call) {
                 let keep_alive = context.settings().http.sse_keep_alive;
                 let body = HttpBody::Events { chunks: stream?, keep_alive };
                 return Ok(HttpOut { status: StatusCode::OK, headers: HeaderMap::new(), body });
             }
-            execute(context, call).await.map(|answer| json(StatusCode::OK, &answer))
+            execute(&context, call).await.map(|answer| json(StatusCode::OK, &answer))
         }
     }
+}
+
+/// Whose request it is: `/v1` over TCP needs the token always.
+fn asker(request: &HttpIn) -> Option<Who> {
+    request.user.map(Who::User).or_else(|| request.peer.map(|_| Who::Bearer))
 }
 
 fn json(status: StatusCode, body: &RawJson) -> HttpOut {
@@ -85,7 +92,7 @@ fn attach(context: &Arc<Context>, request: &HttpIn) -> Result<HttpOut, ApiError>
     }
     let project = wanted.project.filter(|path| !path.is_empty());
     let project = project.map(|path| Arc::from(PathBuf::from(path)));
-    let hosts = context.hosts.clone();
+    let (hosts, user) = (context.hosts.clone(), request.user);
     let context = match &wanted.profile {
         None => Arc::clone(context),
         Some(name) => Arc::new(context.of_profile(name).ok_or_else(|| no_profile(context, name))?),
@@ -95,7 +102,7 @@ fn attach(context: &Arc<Context>, request: &HttpIn) -> Result<HttpOut, ApiError>
     headers.insert(header::UPGRADE, HeaderValue::from_static(route::ATTACH_PROTOCOL));
     let body = HttpBody::Upgrade(Box::new(move |link| {
         let (seen_view, name) = (wanted.view, wanted.session);
-        hosts.attach(Attached { link, project, seen_view, name, context });
+        hosts.attach(Attached { link, user, project, seen_view, name, context });
     }));
     Ok(HttpOut { status: StatusCode::SWITCHING_PROTOCOLS, headers, body })
 }
