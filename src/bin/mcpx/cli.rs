@@ -9,7 +9,7 @@ use crate::ended::Outcome;
 use crate::hosts::Desk;
 use crate::output::Printer;
 use crate::setup::Setup;
-use crate::{commands, connect, daemon, demo, import, install, man, serve};
+use crate::{commands, connect, daemon, demo, import, install, man, serve, trust};
 
 /// The whole tree.
 pub(crate) fn tree() -> Command {
@@ -127,6 +127,7 @@ fn with_local_commands(root: Command) -> Command {
     )
     .subcommand(daemon_command())
     .subcommands(install::tree())
+    .subcommands(trust::tree())
     .subcommand(
         Command::new("completions").about("Print the completion script of a shell").arg(
             Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)),
@@ -286,10 +287,12 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("install", arguments)) => install::install(&Setup::find(file)?, arguments),
         Some(("uninstall", arguments)) => install::uninstall(arguments),
         Some(("daemon", arguments)) => daemon::run(Setup::find(file)?, arguments),
-        Some((name @ ("import" | "connect" | "disconnect"), arguments)) => {
+        Some((name @ ("import" | "connect" | "disconnect" | "trust" | "untrust"), arguments)) => {
             let setup = Setup::find(file)?;
             let printer = Printer::new(matches.get_flag("json"), setup.plain);
             match name {
+                "trust" => trust::run(&setup, printer, arguments),
+                "untrust" => trust::undo(&setup, printer, arguments),
                 "import" => import::run(&Desk::new(&setup, printer)?, arguments),
                 "connect" => connect::run(&Desk::lenient(&setup, printer)?, arguments),
                 _ => connect::undo(&Desk::lenient(&setup, printer)?, arguments),

@@ -24,9 +24,15 @@ fn pages() -> Vec<PathBuf> {
 fn whole_commands(text: &str) -> Vec<String> {
     let mut inside = false;
     let mut found = Vec::new();
-    for line in text.lines().map(str::trim) {
+    for line in text.lines() {
+        let indented = line.strip_prefix("    ").filter(|line| line.starts_with("mcpx "));
+        let line = line.trim();
         if line.starts_with("```") {
             inside = !inside;
+        } else if let (false, Some(line)) = (inside, indented) {
+            // What it does stands behind it, with a gap between.
+            let end = ["  ", " #"].iter().filter_map(|end| line.find(end)).min();
+            found.push(line[..end.unwrap_or(line.len())].to_owned());
         } else if inside {
             let line = line.strip_prefix("$ ").unwrap_or(line);
             let line = line.strip_prefix("sudo ").unwrap_or(line);
@@ -115,7 +121,8 @@ fn x04_every_command_of_the_pages_is_one() {
 #[test]
 fn what_is_not_there_is_found() {
     let tree = cli::tree();
-    assert_eq!(whole_commands("```\n$ mcpx nothing   # no\n```\nmcpx ps"), ["mcpx nothing"]);
+    let text = "```\n$ mcpx nothing   # no\n```\nmcpx ps\n    mcpx trust --yes   does\n";
+    assert_eq!(whole_commands(text), ["mcpx nothing", "mcpx trust --yes"]);
     assert_eq!(
         words("mcpx call a b '{\"x\": 1}' c=\"d e\""),
         ["mcpx", "call", "a", "b", "{\"x\": 1}", "c=d e"]

@@ -34,6 +34,7 @@ mod serve;
 mod setup;
 mod stream;
 mod tables;
+mod trust;
 mod waiting;
 
 use std::process::ExitCode;

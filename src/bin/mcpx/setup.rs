@@ -44,6 +44,7 @@ impl Setup {
         let mut sources = Sources::usual(&lookup, file.clone());
         let kept = statefile::read(&places.runtime_settings()).ok().flatten().unwrap_or_default();
         sources.runtime = runtime::read(&kept).into_iter().collect();
+        sources.trusted = Some(places.trust());
         let plain = lookup("NO_COLOR").is_some_and(|text| !text.is_empty());
         Ok(Self { program, places, sources, plain, file })
     }
@@ -118,7 +119,8 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
 /// The project: as given, else the one around the working directory (product.md 3).
 pub(crate) fn project(given: Option<&PathBuf>) -> Option<String> {
     let folder = match given {
-        Some(folder) => absolute(folder),
+        // By the name that it has for those who work in it.
+        Some(folder) => folder.canonicalize().unwrap_or_else(|_| absolute(folder)),
         None => mcpx::settings::places::project_of(&std::env::current_dir().ok()?),
     };
     Some(folder.to_string_lossy().into_owned())
