@@ -444,9 +444,10 @@ async fn traces_go_through_with_our_spans_in_between() {
     // Nobody is shown what is sent.
     let shown = daemon.cli(&["settings", "--json"]).await.expect_code(0).stdout;
     assert!(shown.contains("otel.headers") && !shown.contains("x-scope"), "{shown}");
-    let refused = daemon.cli(&["settings", "set", "otel.headers=hush-hush"]).await.expect_code(1);
+    let refused = daemon.cli(&["settings", "set", "otel.headers=hush-hush"]).await.expect_code(4);
     assert!(refused.stderr.contains("`otel.headers`: header 1 is not written"), "{refused:?}");
     assert!(!refused.stderr.contains("hush-hush"), "{refused:?}");
+    daemon.cli(&["reload"]).await.expect_code(0);
     // One that its host does not record goes through as it came.
     let parent = format!("00-{trace}-00f067aa0ba902b7-00");
     let wanted = json!({
@@ -491,7 +492,7 @@ async fn documented_commands_run() {
     let pages = [page, configuration, include_str!("../../docs/eras.md")];
     let lines = pages.iter().flat_map(|page| page.lines());
     let commands: Vec<&str> = lines.filter_map(|line| line.strip_prefix("$ mcpx ")).collect();
-    assert!(commands.len() > 30, "{commands:?}");
+    assert!(commands.len() >= 30, "{commands:?}");
     for command in commands {
         let words: Vec<&str> = command.split_whitespace().collect();
         if words.contains(&"-f") {

@@ -107,7 +107,10 @@ fn x04_every_command_of_the_pages_is_one() {
                 }
             }
         }
-        for inline in text.split('`').skip(1).step_by(2).filter(|part| part.starts_with("mcpx ")) {
+        // What mcpx says stands in headings.
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let prose = lines.collect::<Vec<_>>().join("\n");
+        for inline in prose.split('`').skip(1).step_by(2).filter(|part| part.starts_with("mcpx ")) {
             count += 1;
             if let Some(why) = wrong_in_text(&tree, inline) {
                 let _ = writeln!(report, "{name}: `{inline}`: {why}");
