@@ -192,10 +192,10 @@ async fn the_doctor_looks_at_several_servers_at_once() {
         |daemon| {
             let pair = |name: &str, other: &str| {
                 let mut fake = daemon.fake(name).args("--tools echo");
-                let script = daemon.path(&format!("home/{name}.sh"));
+                let script = daemon.path(format!("home/{name}.sh"));
                 let (own, awaited) = (
-                    daemon.path(&format!("notes/{name}-is-up")),
-                    daemon.path(&format!("notes/{other}-is-up")),
+                    daemon.path(format!("notes/{name}-is-up")),
+                    daemon.path(format!("notes/{other}-is-up")),
                 );
                 let text = format!(
                     "#!/bin/sh\ntouch {}\nwhile ! [ -e {} ]; do sleep 0.05; done\nexec {} \"$@\"\n",

@@ -104,13 +104,12 @@ pub fn sections(defaults: &LayerValues) -> Result<Vec<Section>, Mistake> {
             of_server: in_place_of(in_force.def, SERVER_KEYS),
             of_profile: in_place_of(in_force.def, PROFILE_KEYS),
         };
-        match sections.last_mut().filter(|section| section.name == table) {
-            Some(section) => section.rows.push(row),
-            None => {
-                let about = ABOUT.iter().find(|(name, ..)| *name == table);
-                let (name, about, page) = about.copied().unwrap_or((table, "", None));
-                sections.push(Section { name, about, page, rows: vec![row] });
-            }
+        if let Some(section) = sections.last_mut().filter(|section| section.name == table) {
+            section.rows.push(row);
+        } else {
+            let about = ABOUT.iter().find(|(name, ..)| *name == table);
+            let (name, about, page) = about.copied().unwrap_or((table, "", None));
+            sections.push(Section { name, about, page, rows: vec![row] });
         }
     }
     Ok(sections)
