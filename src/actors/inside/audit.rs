@@ -1,7 +1,7 @@
 //! The record of calls: who called what, when, how long, and how it ended (O-03).
 //!
 //! A call that ends leaves a note and goes on; notes are gathered for `audit.flush` and written together
-//! ([`super::batch`]).
+//! (`inside/batch.rs`).
 
 mod journal;
 

@@ -2,7 +2,7 @@
 //! over HTTP where `otel.endpoint` names one.
 //!
 //! A span that is over is gathered with others for `otel.interval` and sent with them
-//! ([`super::batch`]); what the collector does not take is dropped and counted: traces are no reason to
+//! (`inside/batch.rs`); what the collector does not take is dropped and counted: traces are no reason to
 //! hold anything up. Without an endpoint nothing is done.
 
 use std::sync::atomic::{AtomicBool, Ordering};
