@@ -8,7 +8,7 @@ use mcpx::control::ops::{OPS, Op, OpName, Param, ParamKind};
 use crate::ended::Outcome;
 use crate::hosts::Desk;
 use crate::output::Printer;
-use crate::setup::Setup;
+use crate::setup::{self, Setup};
 use crate::{commands, connect, daemon, demo, import, install, man, serve, trust};
 
 /// The whole tree.
@@ -132,6 +132,11 @@ fn with_local_commands(root: Command) -> Command {
         Command::new("completions").about("Print the completion script of a shell").arg(
             Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)),
         ),
+    )
+    .subcommand(
+        Command::new(setup::LAUNCH)
+            .hide(true)
+            .about("Start the daemon and end once it listens; no command for people"),
     )
     .subcommand(
         Command::new("demo-server")
@@ -283,6 +288,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("completions", arguments)) => commands::completions(arguments),
         Some(("man", arguments)) => man::run(arguments),
         Some(("demo-server", _)) => demo::run(),
+        Some((setup::LAUNCH, _)) => daemon::launch(&Setup::find(file)?),
         Some(("serve", arguments)) => serve::run(&Setup::find(file)?, arguments),
         Some(("install", arguments)) => install::install(&Setup::find(file)?, arguments),
         Some(("uninstall", arguments)) => install::uninstall(arguments),

@@ -72,6 +72,14 @@ impl Setup {
     }
 }
 
+/// The command that starts a daemon and leaves it; see [`crate::daemon::launch`].
+pub(crate) const LAUNCH: &str = "__launch";
+
+/// `--config FILE`, where there is one.
+pub(crate) fn config_flag(file: Option<&Path>) -> impl Iterator<Item = OsString> {
+    file.into_iter().flat_map(|file| ["--config".into(), file.into()])
+}
+
 /// How this program is started as a daemon; `file` is `--config`.
 pub(crate) fn autostart(
     program: &Path,
@@ -79,10 +87,8 @@ pub(crate) fn autostart(
     file: Option<&Path>,
     settings: &ShimSettings,
 ) -> Autostart {
-    let mut args: Vec<OsString> = vec!["daemon".into(), "--detached".into()];
-    if let Some(file) = file {
-        args.extend(["--config".into(), file.into()]);
-    }
+    let mut args: Vec<OsString> = vec![LAUNCH.into()];
+    args.extend(config_flag(file));
     Autostart {
         program: program.to_owned(),
         args,
