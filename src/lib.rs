@@ -26,6 +26,9 @@
 //! `control` what can be operated, `transport` moves bytes, `script` is code mode, `actors` hold state
 //! and supervision.
 
+#[cfg(test)]
+pub(crate) mod pages;
+
 pub mod protocol;
 
 pub mod settings;

@@ -285,3 +285,38 @@ fn joined(code: &str) -> String {
     }
     out
 }
+
+/// `docs/conformance.md` says what may fail, as `tests/conformance/expected.json` has it.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "writes into the working copy")]
+fn x08_the_page_on_conformance_has_what_is_expected() {
+    const BEGIN: &str = "<!-- expected:begin -->\n";
+    const END: &str = "<!-- expected:end -->";
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let file = fs::read_to_string(root.join("tests/conformance/expected.json")).unwrap();
+    let entries: Vec<serde_json::Value> = serde_json::from_str(&file).unwrap();
+    let mut table = String::from("| scenario | cells | runs | checks | why |\n");
+    table.push_str("| --- | --- | --- | --- | --- |\n");
+    for entry in entries {
+        let list = |key: &str| {
+            let words = entry[key].as_array().unwrap().iter();
+            words.map(|word| format!("`{}`", word.as_str().unwrap())).collect::<Vec<_>>().join(", ")
+        };
+        let checks = entry["passes"].as_u64().map(|count| count.to_string()).unwrap_or_default();
+        let (scenarios, cells, runs) = (list("scenarios"), list("cells"), list("runs"));
+        let why = entry["why"].as_str().unwrap();
+        let _ = writeln!(table, "| {scenarios} | {cells} | {runs} | {checks} | {why} |");
+    }
+    let path = root.join("docs/conformance.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (head, rest) = page.split_once(BEGIN).unwrap();
+    let (_, tail) = rest.split_once(END).unwrap();
+    let now = format!("{head}{BEGIN}{table}{END}{tail}");
+    if page != now {
+        fs::write(&path, &now).unwrap();
+    }
+    assert!(page == now, "docs/conformance.md was stale; it has been written anew, look at it");
+    let suite = fs::read_to_string(root.join("tests/conformance/package.json")).unwrap();
+    let version = suite.split("/conformance\": \"").nth(1).and_then(|rest| rest.split('"').next());
+    assert!(page.contains(version.unwrap()), "the page names another version of the suite");
+}

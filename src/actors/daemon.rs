@@ -243,6 +243,7 @@ pub(super) fn build(
         spans: SpansHandle::new(
             settings.watch(),
             upstreams.net().clone(),
+            Arc::clone(&around),
             events.clone(),
             env!("CARGO_PKG_VERSION"),
         ),

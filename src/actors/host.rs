@@ -39,7 +39,7 @@ use super::listen::Word;
 use super::support::progress::{self, CallNote, Wants};
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::support::timer::Timer;
-use super::upstreams::{Answers, Caller, HostId, Source, Via};
+use super::upstreams::{Answers, Caller, HostId, Source, Via, Who};
 use crate::control::attach::{DRAIN_LINE, VIEW_LINE};
 use crate::protocol::http_rules::post::{Refusal, Said};
 use crate::protocol::jsonrpc::{Frame, Id};
@@ -74,6 +74,8 @@ pub(crate) enum Way {
     /// Over a link.
     Link {
         link: Box<Link>,
+        /// Whose shim it is, by number.
+        user: Option<u32>,
         /// The digest of the tool list that this host saw before a daemon restart.
         seen_view: Option<String>,
         /// The name that its shim has given itself.
@@ -326,9 +328,10 @@ impl HostState {
     fn new(me: ActorRef<HostMsg>, args: HostArgs) -> Self {
         let HostArgs { id, way, project, listed, view, config, context } = args;
         let settings = context.settings();
-        let mut before = None;
+        let (mut before, mut who) = (None, None);
         let (wire, seen_view, name) = match way {
-            Way::Link { link, seen_view, name } => {
+            Way::Link { link, user, seen_view, name } => {
+                who = user.map(Who::User);
                 let credits = settings.link.read_credits;
                 let name: Arc<str> = name.unwrap_or_else(clock::random_name).into();
                 (Wire::Link(LinkWire::new(&me, *link, credits)), seen_view, name)
@@ -347,7 +350,7 @@ impl HostState {
             label: Arc::from("unknown"),
             era: Era::Modern,
             answers: Answers::Nobody,
-            source: Source::default(),
+            source: Source { who, ..Source::default() },
         };
         let log_queue = settings.call.log_queue;
         let keeps = matches!(wire, Wire::Http(_));
@@ -528,7 +531,7 @@ impl HostState {
             caller: Caller {
                 era: request.peer.revision.era(),
                 answers,
-                source: Source::of_request(self.via(), &request.id),
+                source: Source { who: self.who(), ..Source::of_request(self.via(), &request.id) },
                 ..self.caller.clone()
             },
             progress: sender,
@@ -634,6 +637,14 @@ impl HostState {
         match &self.wire {
             Wire::Link(_) => Via::Stdio,
             Wire::Http(_) => Via::Http,
+        }
+    }
+
+    /// Whose connection it is; over HTTP whoever has the token, if it takes one.
+    fn who(&self) -> Option<Who> {
+        match &self.wire {
+            Wire::Link(_) => self.caller.source.who,
+            Wire::Http(_) => self.context.who_over_http(),
         }
     }
 

@@ -45,6 +45,8 @@ use crate::transport::store::Store;
 #[derive(Debug)]
 pub(crate) struct Attached {
     pub(crate) link: Link,
+    /// Whose shim it is, by number.
+    pub(crate) user: Option<u32>,
     pub(crate) project: Option<Arc<Path>>,
     pub(crate) seen_view: Option<String>,
     /// The name that its shim has given itself.
@@ -338,9 +340,9 @@ impl HostsState {
     fn attach(&mut self, attached: Attached) {
         let most = self.context.settings().host.max_connections;
         if self.admits(false, most, "host.max_connections") {
-            let Attached { link, project, seen_view, name, context } = attached;
+            let Attached { link, user, project, seen_view, name, context } = attached;
             let returns = seen_view.is_some();
-            let way = Way::Link { link: Box::new(link), seen_view, name };
+            let way = Way::Link { link: Box::new(link), user, seen_view, name };
             self.connect(way, context, project, returns);
         }
     }

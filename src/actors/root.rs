@@ -155,6 +155,7 @@ impl Parts {
             artifacts: self.artifacts.clone(),
             exec: self.exec.clone(),
             scripts: self.scripts.clone(),
+            asks: None,
             hosts: self.hosts.clone(),
             door: self.door.clone(),
             inside: self.inside.clone(),

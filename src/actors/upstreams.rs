@@ -21,7 +21,7 @@ use tokio::sync::{oneshot, watch};
 
 pub use self::answers::Answers;
 use self::lists::{list_again, list_all, list_one};
-pub use self::source::{Source, Via};
+pub use self::source::{Source, Via, Who};
 use self::supervisor::{Upstreams, UpstreamsMsg};
 use super::broker::BrokerHandle;
 use super::inside::meter::Meters;

@@ -4,6 +4,8 @@
 //! It is a help beside the masking of values that are known to be secret, and knows nothing of a secret
 //! that stands in the middle of a text.
 
+use super::jsonrpc::tokens::tokens;
+
 /// What stands in the place of a value.
 const MASK: &str = "\"***\"";
 
@@ -40,43 +42,20 @@ pub fn is_secret_name(name: &str) -> bool {
 /// The text with each such value replaced: texts and numbers; of objects and lists what is in them.
 pub fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('"') {
-        let (before, from) = rest.split_at(at);
-        let (word, after) = from.split_at(end_of_string(from));
-        out.push_str(before);
-        out.push_str(word);
-        rest = after;
-        let value = after.trim_start();
-        let Some(value) = value.strip_prefix(':').map(str::trim_start) else { continue };
-        if !is_secret_name(word.trim_matches('"')) {
-            continue;
+    // A string that may be a name, and a name that was followed by a colon and whose value is nobody's.
+    let (mut name, mut hide) = (None, false);
+    for (token, blanks) in tokens(text) {
+        let (first, hidden) = (token.chars().next(), std::mem::take(&mut hide));
+        match first {
+            Some(':') => hide = hidden || name.take().is_some_and(is_secret_name),
+            Some('"') => name = Some(token.trim_matches('"')),
+            _ => name = None,
         }
-        let length = match value.bytes().next() {
-            Some(b'"') => end_of_string(value),
-            Some(b'{' | b'[') | None => continue,
-            Some(_) => value.find([',', '}', ']']).unwrap_or(value.len()),
-        };
-        out.push_str(after.get(..after.len() - value.len()).unwrap_or_default());
-        out.push_str(MASK);
-        rest = value.get(length..).unwrap_or_default();
+        let masks = hidden && !matches!(first, Some('{' | '[' | '}' | ']' | ',' | ':'));
+        out.push_str(if masks { MASK } else { token });
+        out.push_str(blanks);
     }
-    out.push_str(rest);
     out
-}
-
-/// Behind the closing quote of the string that `text` begins with; its end where there is none.
-fn end_of_string(text: &str) -> usize {
-    let mut escaped = false;
-    for (at, byte) in text.bytes().enumerate().skip(1) {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
 }
 
 #[cfg(test)]

@@ -325,7 +325,11 @@ const UPSTREAMS: &[Def] = &[
         time(MS, HOUR),
         "How long a listen stream that its server has ended rests before it is opened again.",
     ),
-    live("upstream.list_parallel", count(1, 1000), "Servers started at once to read their lists."),
+    live(
+        "upstream.list_parallel",
+        count(1, 1000),
+        "Servers started at once to read their lists, and looked at at once by `mcpx doctor`.",
+    ),
     live(
         "upstream.ping_timeout",
         time(MS, HOUR),

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::layers::{Layer, Resolved, Sources};
+use super::layers::{InForce, Layer, Resolved, Sources};
 use super::mistake::{Mistake, Place, hint};
 use super::parse;
 use super::policy::{self, PolicyRule};
 use super::profiles::{self, Profile, ProfileDef};
 use super::projects::{self, Everybody, Project};
 use super::servers::{self, Scope, ServerDef, ServerDraft};
-use super::typed::Settings;
+use super::typed::{OtelHeader, Settings};
+use super::value::Value;
 
 /// A configuration in force, with where each part of it came from.
 #[derive(Debug, Clone)]
@@ -167,8 +168,9 @@ fn sessions_that_are_calls<'a>(
     })
 }
 
-/// What may not be in force together, whoever said each.
+/// What may not be in force together, whoever said each; and what is more than one value's form.
 fn check_together(resolved: &Resolved) -> Result<(), Mistake> {
+    check_headers(resolved)?;
     let http = Settings::of_values(resolved).http;
     let afar = http.listen.filter(|listen| !listen.ip().is_loopback());
     let (Some(listen), true, Some(open)) = (afar, http.open, resolved.get("http.open")) else {
@@ -180,6 +182,18 @@ fn check_together(resolved: &Resolved) -> Result<(), Mistake> {
             "`http.open` needs a loopback address, and `http.listen` is {listen}: everybody in the \
              network could use every server; leave `http.open` off, so that hosts need the token"
         ),
+    })
+}
+
+/// `otel.headers`, whose values nobody is shown, also not in a mistake.
+fn check_headers(resolved: &Resolved) -> Result<(), Mistake> {
+    let Some(InForce { value: Value::Secret(written), origin, .. }) = resolved.get("otel.headers")
+    else {
+        return Ok(());
+    };
+    OtelHeader::read_all(written.written()).map(|_| ()).map_err(|why| Mistake {
+        place: origin.place.clone(),
+        text: format!("`otel.headers`: {why}"),
     })
 }
 

@@ -49,6 +49,30 @@ pub fn references(text: &str) -> Vec<Reference<'_>> {
     found
 }
 
+/// The pieces of a text between `mark`; one within a reference does not divide.
+pub fn split(text: &str, mark: char) -> Result<Vec<&str>, String> {
+    parts(text)?;
+    let (mut pieces, mut begun, mut inside) = (Vec::new(), 0, false);
+    let mut letters = text.char_indices().peekable();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            // A dollar sign that stands for itself begins no reference.
+            '$' if !inside && letters.peek().is_some_and(|(_, next)| *next == '$') => {
+                letters.next();
+            }
+            '$' if letters.peek().is_some_and(|(_, next)| *next == '{') => inside = true,
+            '}' => inside = false,
+            _ if letter == mark && !inside => {
+                pieces.extend(text.get(begun..at));
+                begun = at + letter.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    pieces.extend(text.get(begun..));
+    Ok(pieces)
+}
+
 /// Whether a text is nothing but references, so that it shows no secret itself.
 pub fn are_all_of(text: &str) -> bool {
     let of_ours = |part: &Part<'_>| match part {

@@ -26,7 +26,7 @@ pub use self::elicit::ElicitSettings;
 pub use self::exec::ExecSettings;
 pub use self::expose::ExposeSettings;
 pub use self::inside::{
-    AuditSettings, InsideSettings, MetricsSettings, OtelSettings, TraceSettings,
+    AuditSettings, InsideSettings, MetricsSettings, OtelHeader, OtelSettings, TraceSettings,
 };
 pub use self::listen::ListenSettings;
 pub use self::scripts::ScriptSettings;

@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::sys::socket::{setsockopt, sockopt};
-use nix::unistd::{Pid, Uid};
+use nix::unistd::{Pid, Uid, User};
 use tokio::net::{UnixListener, UnixStream};
 
 use super::store::statefile;
@@ -238,14 +238,22 @@ pub async fn answers(path: &Path) -> bool {
     UnixStream::connect(path).await.is_ok()
 }
 
-/// Whether the peer may speak: it is our own user, or root.
-pub fn admit(stream: &UnixStream) -> bool {
+/// The peer's user, by number, where it may speak: it is our own user, or root.
+pub fn admit(stream: &UnixStream) -> Option<u32> {
     let uid = stream.peer_cred().map(|peer| peer.uid());
-    let admitted = matches!(uid, Ok(uid) if uid == Uid::effective().as_raw() || uid == 0);
-    if !admitted {
-        tracing::warn!(?uid, "a connection of another user was refused");
+    match uid {
+        Ok(uid) if uid == Uid::effective().as_raw() || uid == 0 => Some(uid),
+        _ => {
+            tracing::warn!(?uid, "a connection of another user was refused");
+            None
+        }
     }
-    admitted
+}
+
+/// The name of a user, or its number where it has none. Blocks: the system may look it up anywhere.
+pub fn user_name(uid: u32) -> String {
+    let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+    user.map_or_else(|| uid.to_string(), |user| user.name)
 }
 
 #[cfg(test)]
@@ -266,7 +274,9 @@ mod tests {
         assert_eq!(mode(&path(&folder)), 0o600);
         let (near, far) = tokio::join!(UnixStream::connect(path(&folder)), listener.accept());
         near.unwrap();
-        assert!(admit(&far.unwrap().0));
+        assert_eq!(admit(&far.unwrap().0), Some(Uid::effective().as_raw()));
+        assert!(!user_name(Uid::effective().as_raw()).is_empty());
+        assert_eq!(user_name(u32::MAX - 7), (u32::MAX - 7).to_string());
         lock.remove_socket();
         assert!(!path(&folder).exists());
     }

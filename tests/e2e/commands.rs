@@ -185,6 +185,42 @@ async fn doctor_finds_what_does_not_work() {
     assert!(people.stdout.contains("/no/such/program"), "{people:?}");
 }
 
+/// Servers are looked at side by side, and told in their order: two that each start only once the other has.
+#[tokio::test]
+async fn the_doctor_looks_at_several_servers_at_once() {
+    let daemon = setup::start(
+        |daemon| {
+            let pair = |name: &str, other: &str| {
+                let mut fake = daemon.fake(name).args("--tools echo");
+                let script = daemon.path(format!("home/{name}.sh"));
+                let (own, awaited) = (
+                    daemon.path(format!("notes/{name}-is-up")),
+                    daemon.path(format!("notes/{other}-is-up")),
+                );
+                let text = format!(
+                    "#!/bin/sh\ntouch {}\nwhile ! [ -e {} ]; do sleep 0.05; done\nexec {} \"$@\"\n",
+                    own.display(),
+                    awaited.display(),
+                    fake.exe.display()
+                );
+                crate::script(&script, &text);
+                fake.exe = script;
+                fake
+            };
+            vec![pair("b", "a"), pair("a", "b")]
+        },
+        "",
+    );
+    let output = daemon.cli(&["doctor", "--json"]).await.json();
+    let findings = output["findings"].as_array().unwrap();
+    let servers: Vec<(&str, &str)> = findings
+        .iter()
+        .map(|one| (one["subject"].as_str().unwrap(), one["severity"].as_str().unwrap()))
+        .filter(|(subject, _)| subject.starts_with("server "))
+        .collect();
+    assert_eq!(servers, [("server b", "ok"), ("server a", "ok")], "{output}");
+}
+
 /// H-16: what a host calls itself labels it, and nothing else.
 #[tokio::test]
 async fn h16_hosts_are_labelled() {

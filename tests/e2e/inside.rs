@@ -157,6 +157,11 @@ async fn o03_every_call_is_recorded() {
             "control prompt greet ok",
         ]
     );
+    let user = std::process::Command::new("id").arg("-un").output().unwrap().stdout;
+    let user = String::from_utf8(user).unwrap();
+    for record in &records {
+        assert_eq!(record["user"], user.trim(), "the kernel says whose connection it is: {record}");
+    }
     for record in records.iter().take(3) {
         assert!(record["session"].is_u64() && record["request"].is_number(), "{record}");
         assert!(record["project"].as_str().unwrap().ends_with("/project"), "{record}");
@@ -176,6 +181,24 @@ async fn o03_every_call_is_recorded() {
     assert_eq!(audit(&daemon, &[]).await.len(), 6);
     let table = daemon.cli(&["audit"]).await.expect_code(0).stdout;
     assert!(table.contains("tool_error") && table.contains("(script)"), "{table}");
+}
+
+/// Over HTTP it is whoever has the token, of either era; where anybody may come in, nobody is named.
+#[tokio::test]
+async fn o03_whose_connection_it_was_over_http() {
+    for (more, user) in [("", json!("bearer")), ("http.open = true", json!(null))] {
+        let daemon = setup::start(|daemon| vec![daemon.fake("up")], more);
+        for revision in ["2025-11-25", "2026-07-28"] {
+            let host = setup::http_host(&daemon, revision).await;
+            let wanted = json!({ "namespace": "up", "tool": "echo", "arguments": { "text": "x" } });
+            host.call("mcpx_call", wanted).await;
+        }
+        let records = audit(&daemon, &[]).await;
+        assert_eq!(records.len(), 2);
+        for record in records {
+            assert_eq!((&record["via"], &record["user"]), (&json!("http"), &user), "{record}");
+        }
+    }
 }
 
 fn mode(path: &std::path::Path) -> u32 {
@@ -356,7 +379,7 @@ async fn collector() -> (String, std::sync::Arc<std::sync::Mutex<Vec<Vec<u8>>>>)
                     let length = head.split("content-length: ").nth(1).unwrap();
                     let length: usize = length.lines().next().unwrap().parse().unwrap();
                     if all.len() >= end + 4 + length {
-                        kept.lock().unwrap().push(all[end + 4..].to_vec());
+                        kept.lock().unwrap().push(all.clone());
                         break;
                     }
                 }
@@ -379,8 +402,15 @@ fn has(bytes: &[u8], part: &[u8]) -> bool {
 #[tokio::test]
 async fn traces_go_through_with_our_spans_in_between() {
     let (address, bodies) = collector().await;
-    let more = format!("otel.endpoint = \"{address}\"\notel.interval = \"50ms\"");
-    let daemon = setup::start(|daemon| vec![daemon.fake("up")], &more);
+    let mut daemon = setup::prepare();
+    let secret = daemon.path("home/otel-token");
+    std::fs::write(&secret, "hush-hush\n").unwrap();
+    let headers = format!("authorization=Bearer ${{file:{}}}, x-scope=a=b", secret.display());
+    let more = format!(
+        "otel.endpoint = \"{address}\"\notel.interval = \"50ms\"\notel.headers = \"{headers}\""
+    );
+    daemon.write_config(&[daemon.fake("up")], &setup::quick(&more));
+    daemon.launch();
     let mut host = setup::host(&daemon, "2025-11-25").await;
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let meta = json!({
@@ -399,12 +429,25 @@ async fn traces_go_through_with_our_spans_in_between() {
     assert!(parent.starts_with(&format!("00-{trace}-")) && parent.ends_with("-01"), "{parent}");
     assert!(!parent.contains("00f067aa0ba902b7"), "ours is in between: {parent}");
     assert_eq!(meta["tracestate"], "vendor=1");
-    let parts: [&[u8]; 4] =
-        [b"tools/call mcpx_call", b"tools/call echo", &[0x4b, 0xf9, 0x2f, 0x35], b"vendor=1"];
+    let parts: [&[u8]; 6] = [
+        b"tools/call mcpx_call",
+        b"tools/call echo",
+        &[0x4b, 0xf9, 0x2f, 0x35],
+        b"vendor=1",
+        b"authorization: Bearer hush-hush\r\n",
+        b"x-scope: a=b\r\n",
+    ];
     crate::eventually!(crate::SOON, {
         let all = bodies.lock().unwrap().concat();
         parts.iter().all(|part| has(&all, part))
     });
+    // Nobody is shown what is sent.
+    let shown = daemon.cli(&["settings", "--json"]).await.expect_code(0).stdout;
+    assert!(shown.contains("otel.headers") && !shown.contains("x-scope"), "{shown}");
+    let refused = daemon.cli(&["settings", "set", "otel.headers=hush-hush"]).await.expect_code(4);
+    assert!(refused.stderr.contains("`otel.headers`: header 1 is not written"), "{refused:?}");
+    assert!(!refused.stderr.contains("hush-hush"), "{refused:?}");
+    daemon.cli(&["reload"]).await.expect_code(0);
     // One that its host does not record goes through as it came.
     let parent = format!("00-{trace}-00f067aa0ba902b7-00");
     let wanted = json!({
@@ -445,9 +488,11 @@ async fn documented_commands_run() {
     daemon.launch();
     daemon.cli(&["call", "demo", "echo", "text=x"]).await.expect_code(0);
     let page = include_str!("../../docs/operations.md");
-    let commands: Vec<&str> =
-        page.lines().filter_map(|line| line.strip_prefix("$ mcpx ")).collect();
-    assert!(commands.len() > 20, "{commands:?}");
+    let configuration = include_str!("../../docs/configuration.md");
+    let pages = [page, configuration, include_str!("../../docs/eras.md")];
+    let lines = pages.iter().flat_map(|page| page.lines());
+    let commands: Vec<&str> = lines.filter_map(|line| line.strip_prefix("$ mcpx ")).collect();
+    assert!(commands.len() >= 30, "{commands:?}");
     for command in commands {
         let words: Vec<&str> = command.split_whitespace().collect();
         if words.contains(&"-f") {

@@ -26,6 +26,7 @@ mod http_door;
 mod http_limits;
 mod inside;
 mod killed;
+mod manual;
 mod offers;
 mod orphans;
 mod parity;

@@ -20,7 +20,7 @@ use crate::settings::mistake::hint;
 use crate::transport::clock;
 
 /// Who calls when no host does.
-pub(super) fn caller(project: Option<&str>) -> Caller {
+pub(super) fn caller(context: &Context, project: Option<&str>) -> Caller {
     let project = project.map(|folder| Arc::from(PathBuf::from(folder)));
     Caller {
         host: None,
@@ -28,7 +28,7 @@ pub(super) fn caller(project: Option<&str>) -> Caller {
         label: Arc::from("mcpx"),
         era: Era::Modern,
         answers: Answers::Nobody,
-        source: Source::new(Via::Control),
+        source: Source { who: context.asks, ..Source::new(Via::Control) },
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) async fn choose(
     project: Option<&str>,
 ) -> Result<(Vec<Arc<CatalogServer>>, Option<String>), ApiError> {
     // The project's own instance, which a call from there will use: none is started twice.
-    let caller = caller(project);
+    let caller = caller(context, project);
     let wanted = |server: &&Arc<CatalogServer>| {
         namespace.is_none_or(|name| server.def.namespace == name || server.def.key == name)
     };
@@ -141,7 +141,7 @@ pub(super) async fn call(
     wanted: CallRequest,
     progress: Option<ProgressSender>,
 ) -> Result<RawJson, ApiError> {
-    let mut caller = caller(wanted.project.as_deref());
+    let mut caller = caller(context, wanted.project.as_deref());
     if wanted.questions.is_some() {
         caller.answers = Answers::Told { declared: questions::with_elicitation(None) };
     }

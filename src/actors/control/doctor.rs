@@ -1,9 +1,13 @@
 //! What does not work, as the daemon sees it: each server is started, opened and listed, and the
 //! step that fails is named with its mend.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use super::super::catalog::Listing;
 use super::super::dispatch::Context;
@@ -43,8 +47,8 @@ pub(super) async fn examine(context: &Context, server: Option<&str>) -> Result<R
         findings.extend(inside(context));
         findings.extend(programs(context).await);
     }
-    for def in &defs {
-        findings.push(one_server(context, def).await);
+    for (def, finding) in defs.iter().zip(each_server(context, &defs).await) {
+        findings.push(finding);
         findings.extend(in_clear(def));
     }
     Ok(RawJson::write(&DoctorAnswer { findings }))
@@ -82,6 +86,32 @@ async fn over_http(context: &Context) -> Option<Finding> {
     }
 }
 
+/// Looks at as many servers at once as `upstream.list_parallel` admits; what is found has their order.
+async fn each_server(context: &Context, defs: &[Arc<ServerDef>]) -> Vec<Finding> {
+    let at_once = Arc::new(Semaphore::new(context.settings().upstream.list_parallel));
+    let mut looking = JoinSet::new();
+    for (place, def) in defs.iter().cloned().enumerate() {
+        let (context, at_once) = (context.clone(), Arc::clone(&at_once));
+        looking.spawn(async move {
+            // The semaphore is never closed.
+            let _permit = at_once.acquire().await.ok();
+            (place, one_server(&context, &def).await)
+        });
+    }
+    let mut found = BTreeMap::new();
+    while let Some(looked) = looking.join_next().await {
+        found.extend(looked.ok());
+    }
+    let told = |(place, def): (usize, &Arc<ServerDef>)| {
+        found.remove(&place).unwrap_or_else(|| {
+            let mend = "run `mcpx doctor` again; if it stays, please report it with the log";
+            let subject = format!("server {}", def.key);
+            Finding::bad(Severity::Error, subject, "looking at it failed inside mcpx", mend)
+        })
+    };
+    defs.iter().enumerate().map(told).collect()
+}
+
 /// Starts, opens and lists a server, and names the step that fails, or that takes longest.
 async fn one_server(context: &Context, def: &ServerDef) -> Finding {
     let subject = format!("server {}", def.key);
@@ -91,7 +121,7 @@ async fn one_server(context: &Context, def: &ServerDef) -> Finding {
         label: "mcpx doctor".into(),
         era: Era::Modern,
         answers: Answers::Nobody,
-        source: Source::new(Via::Control),
+        source: Source { who: context.asks, ..Source::new(Via::Control) },
     };
     let begun = clock::now();
     let listed = context.upstreams.list_now(&caller, &def.key, ListKind::Tools).await;

@@ -22,7 +22,7 @@ pub(super) async fn exec(
     progress: Option<ProgressSender>,
     console: Option<mpsc::Sender<wire::Log>>,
 ) -> Result<RawJson, ApiError> {
-    let mut caller = caller(wanted.project.as_deref());
+    let mut caller = caller(context, wanted.project.as_deref());
     if wanted.questions.is_some() {
         caller.answers = Answers::Told { declared: questions::with_elicitation(None) };
     }

@@ -10,6 +10,7 @@ use super::super::events::Event;
 use super::super::hosts::Attached;
 use super::super::inside::metrics;
 use super::super::support::task::spawn;
+use super::super::upstreams::Who;
 use super::{execute, streams};
 use crate::control::attach::Attach;
 use crate::control::types::FailureCode;
@@ -55,16 +56,21 @@ async fn answer(context: &Arc<Context>, request: HttpIn) -> Result<HttpOut, ApiE
             let call = route::resolve(verb, path, query, &request.body)?;
             let project = call.project().map(|folder| Arc::from(Path::new(folder)));
             let there = project.and_then(|project| context.seen_from(None, Some(project)));
-            let there = there.map(Arc::new);
-            let context = there.as_ref().unwrap_or(context);
-            if let Some(stream) = streams::open(context, &call) {
+            let seen = there.unwrap_or_else(|| (**context).clone());
+            let context = Arc::new(Context { asks: asker(&request), ..seen });
+            if let Some(stream) = streams::open(&context, &call) {
                 let keep_alive = context.settings().http.sse_keep_alive;
                 let body = HttpBody::Events { chunks: stream?, keep_alive };
                 return Ok(HttpOut { status: StatusCode::OK, headers: HeaderMap::new(), body });
             }
-            execute(context, call).await.map(|answer| json(StatusCode::OK, &answer))
+            execute(&context, call).await.map(|answer| json(StatusCode::OK, &answer))
         }
     }
+}
+
+/// Whose request it is: `/v1` over TCP needs the token always.
+fn asker(request: &HttpIn) -> Option<Who> {
+    request.user.map(Who::User).or_else(|| request.peer.map(|_| Who::Bearer))
 }
 
 fn json(status: StatusCode, body: &RawJson) -> HttpOut {
@@ -91,7 +97,7 @@ fn attach(own: &Arc<Context>, request: &HttpIn) -> Result<HttpOut, ApiError> {
     }
     let project = wanted.project.filter(|path| !path.is_empty());
     let project: Option<Arc<Path>> = project.map(|path| Arc::from(PathBuf::from(path)));
-    let hosts = own.hosts.clone();
+    let (hosts, user) = (own.hosts.clone(), request.user);
     let profile = wanted.profile.as_deref();
     let context = own.seen_from(profile, project.clone());
     let context = Arc::new(context.ok_or_else(|| no_profile(own, profile.unwrap_or_default()))?);
@@ -103,7 +109,7 @@ fn attach(own: &Arc<Context>, request: &HttpIn) -> Result<HttpOut, ApiError> {
     }
     let body = HttpBody::Upgrade(Box::new(move |link| {
         let (seen_view, name) = (wanted.view, wanted.session);
-        hosts.attach(Attached { link, project, seen_view, name, context });
+        hosts.attach(Attached { link, user, project, seen_view, name, context });
     }));
     Ok(HttpOut { status: StatusCode::SWITCHING_PROTOCOLS, headers, body })
 }

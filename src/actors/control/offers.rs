@@ -29,7 +29,8 @@ pub(super) async fn search(context: &Context, wanted: SearchRequest) -> Result<R
     if let Some(name) = &wanted.namespace {
         namespace(context, name)?;
     }
-    let found = dispatch::search(context, &caller(wanted.project.as_deref()), &wanted).await;
+    let found =
+        dispatch::search(context, &caller(context, wanted.project.as_deref()), &wanted).await;
     let found = found.map_err(|text| ApiError::new(FailureCode::Unavailable, text))?;
     Ok(RawJson::write(&found))
 }
@@ -120,7 +121,7 @@ pub(super) async fn read(
     let wanted = dispatch::Wanted {
         address,
         params: &params.write(),
-        caller: caller(project),
+        caller: caller(context, project),
         progress: None,
     };
     let read = dispatch::read_address(context, wanted).await;
@@ -128,7 +129,7 @@ pub(super) async fn read(
 }
 
 pub(super) async fn prompt(context: &Context, wanted: PromptRequest) -> Result<RawJson, ApiError> {
-    let caller = caller(wanted.project.as_deref());
+    let caller = caller(context, wanted.project.as_deref());
     let mut server = namespace(context, &wanted.namespace)?;
     if server.prompts.get(&wanted.prompt).is_none() {
         let (key, kind) = (&server.def.key, ListKind::Prompts);

@@ -39,7 +39,7 @@ pub(super) async fn run(
 ) -> Result<RawJson, ApiError> {
     let runnable = context.scripts.runnable(&wanted.name, wanted.arguments.as_ref()).await;
     let (source, input) = runnable.map_err(troubled)?;
-    let mut caller = caller(wanted.project.as_deref());
+    let mut caller = caller(context, wanted.project.as_deref());
     if wanted.questions.is_some() {
         caller.answers = Answers::Told { declared: questions::with_elicitation(None) };
     }

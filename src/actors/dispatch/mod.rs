@@ -98,6 +98,8 @@ pub struct Context {
     pub exec: super::exec::ExecHandle,
     /// Saved scripts.
     pub scripts: super::scripts::ScriptsHandle,
+    /// Who asks for ops, over the control API; nobody in particular elsewhere.
+    pub asks: Option<super::upstreams::Who>,
     /// The host connections.
     pub hosts: super::hosts::HostsHandle,
     /// Where hosts come in over HTTP.
@@ -109,6 +111,11 @@ pub struct Context {
 }
 
 impl Context {
+    /// Whose a request over HTTP is: it has shown the token, unless everybody may come in.
+    pub(crate) fn who_over_http(&self) -> Option<super::upstreams::Who> {
+        (!self.settings().http.open).then_some(super::upstreams::Who::Bearer)
+    }
+
     /// The settings in force now.
     pub fn settings(&self) -> Arc<Settings> {
         self.settings.settings()

@@ -104,7 +104,7 @@ fn listen(
         }
     };
     let (events, receiver) = mpsc::channel(closing_room(settings.sessions.stream_queue));
-    let caller = modern_caller(context, &want.peer, &said.label, Source::new(Via::Http));
+    let caller = modern_caller(context, &want.peer, &said.label, over_http(context));
     let known = Known {
         view: dispatch::visible_views(context),
         listed: Arc::default(),
@@ -128,6 +128,10 @@ fn modern_caller(context: &Context, peer: &Peer, label: &str, source: Source) ->
         answers: Answers::Inline { declared: peer.declared_on() },
         source,
     }
+}
+
+fn over_http(context: &Context) -> Source {
+    Source { who: context.who_over_http(), ..Source::new(Via::Http) }
 }
 
 /// What a session says at one time.
@@ -195,7 +199,7 @@ pub(super) fn note(context: &Context, note: Notification) {
         label: Arc::from("a host over HTTP"),
         era: Era::Modern,
         answers: Answers::Nobody,
-        source: Source::new(Via::Http),
+        source: over_http(context),
     };
     let params = params.unwrap_or_else(RawJson::empty_object);
     dispatch::alone_note(context, &caller, method, params);
@@ -223,8 +227,12 @@ impl Running {
         let settings = context.settings();
         let wants = Wants::of(&asked, None, &settings.call);
         let (progress, notes) = wants.map(progress::channel).unzip();
-        let caller =
-            modern_caller(context, &asked.peer, label, Source::of_request(Via::Http, &asked.id));
+        let caller = modern_caller(
+            context,
+            &asked.peer,
+            label,
+            Source { request: Some(asked.id.clone()), ..over_http(context) },
+        );
         let request = dispatch::Request {
             method: asked.method,
             params: asked.params,

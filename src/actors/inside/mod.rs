@@ -6,6 +6,7 @@
 //! is kept up to date while nobody looks.
 
 pub mod audit;
+mod batch;
 pub mod chronicle;
 pub mod ending;
 pub mod exposition;

@@ -31,11 +31,23 @@ impl Via {
     }
 }
 
+/// On whose behalf a connection speaks, as far as that is known for certain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// The user of the operating system at the other end of the control socket, by number: the kernel
+    /// says it.
+    User(u32),
+    /// Whoever has the token of hosts over HTTP.
+    Bearer,
+}
+
 /// Where a call comes from. A clone costs a count.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
     /// Which way.
     pub via: Via,
+    /// Whose connection it came over; `None` where anybody may speak (`http.open`), and for mcpx itself.
+    pub who: Option<Who>,
     /// Whether a script made it, on behalf of who runs the script.
     pub script: bool,
     /// The name under which the host sees the tool, where that is one of its own and calls are recorded.

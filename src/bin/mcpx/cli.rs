@@ -9,7 +9,7 @@ use crate::ended::Outcome;
 use crate::hosts::Desk;
 use crate::output::Printer;
 use crate::setup::{self, Setup};
-use crate::{commands, connect, daemon, demo, import, install, serve, trust};
+use crate::{commands, connect, daemon, demo, import, install, man, serve, trust};
 
 /// The whole tree.
 pub(crate) fn tree() -> Command {
@@ -50,6 +50,7 @@ pub(crate) fn tree() -> Command {
         .subcommand(import::command())
         .subcommand(connect::command())
         .subcommand(connect::disconnect_command())
+        .subcommand(man::command())
 }
 
 /// Commands that are no op, or an op's with more to it.
@@ -285,6 +286,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let file = matches.get_one::<PathBuf>("config").cloned();
     match matches.subcommand() {
         Some(("completions", arguments)) => commands::completions(arguments),
+        Some(("man", arguments)) => man::run(arguments),
         Some(("demo-server", _)) => demo::run(),
         Some((setup::LAUNCH, _)) => daemon::launch(&Setup::find(file)?),
         Some(("serve", arguments)) => serve::run(&Setup::find(file)?, arguments),

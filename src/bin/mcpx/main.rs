@@ -11,6 +11,8 @@ mod connect;
 mod daemon;
 mod demo;
 mod doctor;
+#[cfg(test)]
+mod documented;
 mod elicit;
 mod ended;
 mod exec;
@@ -19,6 +21,7 @@ mod import;
 mod inside;
 mod install;
 mod log;
+mod man;
 mod offers;
 mod output;
 mod person;

@@ -19,6 +19,7 @@ pub(super) fn audit() -> t::AuditAnswer {
             named: Some(text("github_search_issues")),
             host: text("opencode 1.0.0"),
             via: text("stdio"),
+            user: Some(text("me")),
             session: Some(3),
             request: Some(RawJson::write(&12)),
             script: true,

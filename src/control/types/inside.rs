@@ -58,6 +58,10 @@ pub struct AuditRecord {
     pub host: String,
     /// `stdio`, `http`, `control` or `mcpx`.
     pub via: String,
+    /// Whose connection it came over: the name of the user of the system whose shim or command it is (the
+    /// kernel says it), or `bearer` for whoever has the token over HTTP; none where anybody may come in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
     /// The host's session, by its number in this daemon's life; a modern request over HTTP has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<u64>,

@@ -79,9 +79,14 @@ use Shape::{
 };
 
 /// Object, member, first and last revision that have it. A member of all five has no row.
-struct Field(Shape, &'static str, Revision, Revision);
+pub(super) struct Field(
+    pub(super) Shape,
+    pub(super) &'static str,
+    pub(super) Revision,
+    pub(super) Revision,
+);
 
-const FIELDS: &[Field] = &[
+pub(super) const FIELDS: &[Field] = &[
     Field(Tool, "annotations", R2503, R2607),
     Field(Tool, "title", R2506, R2607),
     Field(Tool, "outputSchema", R2506, R2607),

@@ -20,9 +20,14 @@ pub enum Direction {
 use Direction::{NoteToClient, NoteToServer, ToClient, ToServer};
 
 /// Name, direction, first and last revision that have it.
-struct Row(&'static str, Direction, Revision, Revision);
+pub(super) struct Row(
+    pub(super) &'static str,
+    pub(super) Direction,
+    pub(super) Revision,
+    pub(super) Revision,
+);
 
-const METHODS: &[Row] = &[
+pub(super) const METHODS: &[Row] = &[
     Row("initialize", ToServer, R2411, R2511),
     Row("notifications/initialized", NoteToServer, R2411, R2511),
     Row("server/discover", ToServer, R2607, R2607),

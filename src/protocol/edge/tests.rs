@@ -1,5 +1,7 @@
 //! Results through the edge, by revision.
 
+mod page;
+
 use super::*;
 
 fn raw(text: &str) -> RawJson {

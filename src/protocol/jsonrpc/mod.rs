@@ -10,6 +10,7 @@ mod pretty;
 mod raw;
 pub mod scan;
 pub(crate) mod skim;
+pub(super) mod tokens;
 
 pub use code::{Code, RESERVED_CODES, RpcError, URL_ELICITATION_REQUIRED};
 pub use frame::Frame;

@@ -1,6 +1,7 @@
 //! JSON in lines, for readers: each value keeps its text, numbers and escapes as they were written.
 
 use super::RawJson;
+use super::tokens::tokens;
 
 /// Beyond this depth lines are not indented further.
 const DEEPEST: usize = 24;
@@ -10,57 +11,35 @@ pub fn pretty(value: &RawJson, limit: usize) -> Option<String> {
     let text = value.as_str();
     let mut out = String::with_capacity(text.len().min(limit));
     let mut depth = 0_usize;
-    let mut rest = text.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let length = match first {
-            '"' => string_end(rest),
-            '{' | '[' | '}' | ']' | ',' | ':' => 1,
-            _ => rest.find([',', ']', '}', ' ', '\t', '\r', '\n', ':']).unwrap_or(rest.len()),
-        };
-        let (token, after) = rest.split_at(length);
-        let after = after.trim_start();
-        match first {
-            '{' | '[' => {
+    let mut rest = tokens(text.trim_start()).map(|(token, _)| token).peekable();
+    while let Some(token) = rest.next() {
+        match token {
+            "{" | "[" => {
                 out.push_str(token);
-                if !after.starts_with(['}', ']']) {
+                if !matches!(rest.peek(), Some(&("}" | "]"))) {
                     depth += 1;
                     new_line(&mut out, depth);
                 }
             }
-            '}' | ']' => {
+            "}" | "]" => {
                 if !out.ends_with(['{', '[']) {
                     depth = depth.saturating_sub(1);
                     new_line(&mut out, depth);
                 }
                 out.push_str(token);
             }
-            ',' => {
+            "," => {
                 out.push_str(token);
                 new_line(&mut out, depth);
             }
-            ':' => out.push_str(": "),
+            ":" => out.push_str(": "),
             _ => out.push_str(token),
         }
         if out.len() > limit {
             return None;
         }
-        rest = after;
     }
     Some(out)
-}
-
-/// Bytes of the string that `text` begins with, its quotes included.
-fn string_end(text: &str) -> usize {
-    let mut escaped = false;
-    for (at, byte) in text.bytes().enumerate().skip(1) {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
 }
 
 fn new_line(out: &mut String, depth: usize) {

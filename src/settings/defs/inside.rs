@@ -72,6 +72,13 @@ pub(super) const ROWS: &[Def] = &[
          or \"off\" means that none are sent. Names of hosts, servers and tools go there, never arguments.",
     ),
     live(
+        "otel.headers",
+        Kind::Secret,
+        "Headers of each request to the collector, as OTEL_EXPORTER_OTLP_HEADERS has them: NAME=VALUE, \
+         with commas between. A value may hold references, like authorization=Bearer ${file:PATH}; shown \
+         is none that is not a reference alone.",
+    ),
+    live(
         "otel.queue",
         count(1, 1_000_000),
         "Spans that wait to be sent; beyond it they are dropped.",

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use super::Values;
 use crate::protocol::http_rules::origin::Authority;
+use crate::settings::references;
+use crate::settings::servers::check_header;
+use crate::settings::value::Secret;
 
 /// Metrics, the audit and traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub struct InsideSettings {
 pub struct OtelSettings {
     /// `otel.endpoint`; `None` where traces are not sent.
     pub endpoint: Option<Arc<str>>,
+    /// `otel.headers` of each request.
+    pub headers: Arc<[OtelHeader]>,
     /// `otel.queue`: spans that wait to be sent.
     pub queue: usize,
     /// `otel.batch`: spans that are sent together.
@@ -33,6 +38,33 @@ pub struct OtelSettings {
     pub interval: Duration,
     /// `otel.timeout`: how long the collector may take.
     pub timeout: Duration,
+}
+
+/// A header of requests to a collector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtelHeader {
+    /// Its name, which is one.
+    pub name: String,
+    /// Its value as it was written, references unexpanded.
+    pub value: Secret,
+}
+
+impl OtelHeader {
+    /// Reads `otel.headers`, or says what is wrong with it, without its values.
+    pub fn read_all(text: &str) -> Result<Arc<[Self]>, String> {
+        let pairs = references::split(text, ',')?;
+        let written = pairs.into_iter().map(str::trim).filter(|pair| !pair.is_empty());
+        let read = |(at, pair): (usize, &str)| {
+            let Some((name, value)) = pair.split_once('=') else {
+                return Err(format!("header {} is not written NAME=VALUE", at + 1));
+            };
+            let name = name.trim();
+            check_header(name)?;
+            references::check(value)?;
+            Ok(Self { name: name.to_owned(), value: value.trim().into() })
+        };
+        written.enumerate().map(read).collect()
+    }
 }
 
 /// Metrics over TCP.
@@ -107,11 +139,45 @@ impl InsideSettings {
             otel: OtelSettings {
                 endpoint: Some(values.text("otel.endpoint"))
                     .filter(|text| !text.is_empty() && &**text != "off"),
+                // Whatever is no header was refused when it was read.
+                headers: values
+                    .secret("otel.headers")
+                    .and_then(|written| OtelHeader::read_all(written.written()).ok())
+                    .unwrap_or_default(),
                 queue: values.count("otel.queue"),
                 batch: values.count("otel.batch"),
                 interval: values.time("otel.interval"),
                 timeout: values.time("otel.timeout"),
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<(String, String)>, String> {
+        let pair = |one: &OtelHeader| (one.name.clone(), one.value.written().to_owned());
+        OtelHeader::read_all(text).map(|all| all.iter().map(pair).collect())
+    }
+
+    #[test]
+    fn headers_of_a_collector_are_pairs_with_commas_between() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(read(""), Ok(vec![]));
+        assert_eq!(read(" a = b=, c=,"), Ok(vec![pair("a", "b="), pair("c", "")]));
+        assert_eq!(
+            read("authorization=Bearer ${cmd:pick a,b},x-scope=$$1"),
+            Ok(vec![pair("authorization", "Bearer ${cmd:pick a,b}"), pair("x-scope", "$$1")])
+        );
+    }
+
+    #[test]
+    fn what_is_no_header_is_named_and_no_value_is() {
+        for text in ["token", "a=b,hush", "a b=hush", "host=hush", "a=${hush"] {
+            let said = read(text).unwrap_err();
+            assert!(!said.contains("hush"), "{said}");
         }
     }
 }

@@ -41,6 +41,8 @@ pub struct HttpIn {
     pub body: Bytes,
     /// Who asks, over TCP.
     pub peer: Option<SocketAddr>,
+    /// Which user of the system asks, by number, over the control socket.
+    pub user: Option<u32>,
 }
 
 /// An answer.

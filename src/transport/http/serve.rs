@@ -61,13 +61,14 @@ pub(super) async fn serve(
     serving: Arc<Serving>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let Accepted { stream, peer } = accepted;
+    let Accepted { stream, peer, user } = accepted;
     let limits = serving.limits;
     // Set where a request was refused before it was read: the peer may still be sending it.
     let unread = Arc::new(AtomicBool::new(false));
     let service = {
         let unread = Arc::clone(&unread);
-        service_fn(move |request| answer(request, peer, Arc::clone(&serving), Arc::clone(&unread)))
+        let from = Sender { peer, user };
+        service_fn(move |request| answer(request, from, Arc::clone(&serving), Arc::clone(&unread)))
     };
     // hyper gives up a connection whose peer has closed it, with the answer that is being made for it:
     // its half-closing stays off (F27).
@@ -130,9 +131,16 @@ fn too_slow(limits: ServeLimits) -> String {
     )
 }
 
+/// Who is at the other end.
+#[derive(Debug, Clone, Copy)]
+struct Sender {
+    peer: Option<SocketAddr>,
+    user: Option<u32>,
+}
+
 async fn answer(
     request: http::Request<Incoming>,
-    peer: Option<SocketAddr>,
+    from: Sender,
     serving: Arc<Serving>,
     unread: Arc<AtomicBool>,
 ) -> Result<Response<OutBody>, Infallible> {
@@ -175,7 +183,8 @@ async fn answer(
             query: parts.uri.query().map(str::to_owned),
             headers: parts.headers,
             body,
-            peer,
+            peer: from.peer,
+            user: from.user,
         })
         .await;
     // Until here the body may be held by whatever works on it.

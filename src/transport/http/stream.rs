@@ -40,12 +40,16 @@ impl Listener {
         Ok(match self {
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
-                let stream = socket::admit(&stream).then_some(Stream::Unix(stream));
-                stream.map(|stream| Accepted { stream, peer: None })
+                let user = socket::admit(&stream);
+                user.map(|user| Accepted {
+                    stream: Stream::Unix(stream),
+                    peer: None,
+                    user: Some(user),
+                })
             }
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                Some(Accepted { stream: Stream::Tcp(stream), peer: Some(peer) })
+                Some(Accepted { stream: Stream::Tcp(stream), peer: Some(peer), user: None })
             }
         })
     }
@@ -55,6 +59,8 @@ impl Listener {
 pub(super) struct Accepted {
     pub(super) stream: Stream,
     pub(super) peer: Option<SocketAddr>,
+    /// Whose it is, over the control socket.
+    pub(super) user: Option<u32>,
 }
 
 /// A connection's bytes.

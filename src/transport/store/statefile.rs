@@ -1,6 +1,6 @@
 //! Files written whole: temporary file, fsync, rename; mode 0600 in folders of mode 0700.
 
-use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -9,24 +9,73 @@ use crate::transport::clock;
 
 /// Writes a file so that a reader, and a crash at any moment, sees the old one or the new one.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_to(&Real, path, bytes)
+}
+
+/// What a file is written with, step by step: the disk, or in tests one that fails on purpose.
+trait Disk {
+    type File;
+
+    /// A new file, for its owner alone.
+    fn create(&self, path: &Path) -> io::Result<Self::File>;
+    fn fill(&self, file: &mut Self::File, bytes: &[u8]) -> io::Result<()>;
+    /// What was written stays, whatever happens then.
+    fn sync(&self, file: &Self::File) -> io::Result<()>;
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Names in it stay.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+    fn remove(&self, path: &Path) -> io::Result<()>;
+}
+
+struct Real;
+
+impl Disk for Real {
+    type File = File;
+
+    fn create(&self, path: &Path) -> io::Result<File> {
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+    }
+
+    fn fill(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
+        file.write_all(bytes)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_all()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        OpenOptions::new().read(true).open(folder)?.sync_all()
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+}
+
+fn write_to<D: Disk>(disk: &D, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
     let suffix = u64::from_ne_bytes(clock::random());
     let temporary = folder.join(format!(".{name}.{suffix:016x}"));
-    let written = write_new(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path));
+    let written = write_new(disk, &temporary, bytes).and_then(|()| disk.rename(&temporary, path));
     if written.is_err() {
-        let _ = std::fs::remove_file(&temporary);
+        let _ = disk.remove(&temporary);
     }
     written?;
     // The rename is durable when the folder is. Some file systems refuse to sync a folder.
-    let _ = OpenOptions::new().read(true).open(folder).and_then(|folder| folder.sync_all());
+    let _ = disk.sync_folder(folder);
     Ok(())
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+fn write_new<D: Disk>(disk: &D, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = disk.create(path)?;
+    disk.fill(&mut file, bytes)?;
+    disk.sync(&file)
 }
 
 /// The file's content; `None` if there is no such file.
@@ -70,6 +119,9 @@ pub fn set_aside(path: &Path) -> io::Result<std::path::PathBuf> {
     std::fs::rename(path, &aside)?;
     Ok(aside)
 }
+
+#[cfg(test)]
+mod crash_tests;
 
 #[cfg(test)]
 mod tests {

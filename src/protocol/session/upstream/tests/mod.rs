@@ -8,6 +8,7 @@ mod listen;
 mod listing;
 mod logging;
 mod opening;
+mod page;
 mod questions;
 mod random;
 
