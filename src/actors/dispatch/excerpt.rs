@@ -30,6 +30,9 @@ impl Part {
             Some((from, "")) => (number(from)?, usize::MAX),
             Some((from, to)) => (number(from)?, number(to)?),
         };
+        if name == "lines" && from == 0 {
+            return Err(format!("`lines` count from 1, so that `{text}` is none of them"));
+        }
         if from <= to { Ok((from, to)) } else { Err(wrong()) }
     }
 }
