@@ -206,6 +206,12 @@ impl<'de> Deserialize<'de> for RawJson {
     }
 }
 
+/// For a member that may be missing and may be `null`, which are two things: `#[serde(default)]` beside it
+/// makes the missing one `None`.
+pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RawJson>, D::Error> {
+    RawJson::deserialize(deserializer).map(Some)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
