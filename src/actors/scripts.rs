@@ -133,7 +133,7 @@ impl ScriptsHandle {
     /// Saves a script under this name; whether there was one before, which it replaces. One that cannot run
     /// is refused.
     pub async fn save(&self, name: &str, source: &str) -> Result<(Saved, bool), Trouble> {
-        let (name, source) = (name.to_owned(), without_fence(source).trim_start().to_owned());
+        let (name, source) = (name.to_owned(), without_fence(source).into_owned());
         self.at_folder(move |folder, limits| {
             let about = checked_name(&name).and_then(|()| understood(&source, limits));
             let about = about.map_err(Trouble::Unfit)?;

@@ -328,6 +328,8 @@ mod tests {
         assert_eq!(Part::range("lines", "2-5"), Ok((2, 5)));
         assert_eq!(Part::range("lines", "7"), Ok((7, 7)));
         assert_eq!(Part::range("lines", "7-"), Ok((7, usize::MAX)));
+        let none = Part::range("lines", "0-9").unwrap_err();
+        assert!(none.contains("count from 1"), "{none}");
         for odd in ["", "5-2", "a-b", "-3"] {
             assert!(Part::range("lines", odd).unwrap_err().contains("lines"), "{odd}");
         }

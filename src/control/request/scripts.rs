@@ -41,7 +41,7 @@ impl RunRequest {
     fn read(values: &Values<'_>) -> Result<Self, ApiError> {
         let timeout = values.read("timeout");
         if timeout == Some(0) {
-            return Err(bad("`timeout` is a number of seconds from 1, not 0".to_owned()));
+            return Err(bad("`timeout` is a number of seconds, at least 1, not 0".to_owned()));
         }
         Ok(Self {
             timeout,

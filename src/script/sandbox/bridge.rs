@@ -16,7 +16,7 @@ pub(super) struct Bridge {
     out: Arc<Out>,
     lines: RefCell<Lines>,
     /// What came while something else was waited for.
-    early: RefCell<VecDeque<ToSandbox>>,
+    early: RefCell<VecDeque<Result<ToSandbox, ()>>>,
     /// The processor time is used up.
     over: Cell<bool>,
     /// Nobody reads what we say.
@@ -80,9 +80,11 @@ impl Bridge {
 
     /// What it has said next; an error where that is nothing it could say.
     pub(super) fn heard(&self) -> Option<Result<ToSandbox, ()>> {
-        if let Some(early) = self.early.borrow_mut().pop_front() {
-            return Some(Ok(early));
-        }
+        let early = self.early.borrow_mut().pop_front();
+        early.or_else(|| self.next_line())
+    }
+
+    fn next_line(&self) -> Option<Result<ToSandbox, ()>> {
         self.lines.borrow_mut().next().map(|line| serde_json::from_slice(line).map_err(drop))
     }
 
@@ -91,14 +93,21 @@ impl Bridge {
     pub(super) fn offered(&self) -> String {
         self.say(&FromSandbox::Offered);
         self.flush();
-        while !self.gone.get() {
-            match self.lines.borrow_mut().wait().ok().flatten().map(serde_json::from_slice) {
-                Some(Ok(ToSandbox::Offered(offered))) => return offered.as_str().to_owned(),
-                Some(Ok(other)) => self.early.borrow_mut().push_back(other),
+        let mut lines = self.lines.borrow_mut();
+        let mut early = self.early.borrow_mut();
+        let mut offered = None;
+        while offered.is_none() && !self.gone.get() {
+            match lines.wait().ok().flatten().map(serde_json::from_slice) {
+                Some(Ok(ToSandbox::Offered(told))) => offered = Some(told.as_str().to_owned()),
+                Some(Ok(other)) => early.push_back(Ok(other)),
                 Some(Err(_)) | None => self.gone.set(true),
             }
         }
-        "[]".to_owned()
+        // What was read with it is not waited for again.
+        while let Some(line) = lines.next() {
+            early.push_back(serde_json::from_slice(line).map_err(drop));
+        }
+        offered.unwrap_or_else(|| "[]".to_owned())
     }
 
     pub(super) fn say(&self, frame: &FromSandbox) {

@@ -102,7 +102,7 @@ fn done(run: &Run) -> String {
     let so = if run.reached || run.open > 0 {
         "What these did is done: do not run the whole script again without need."
     } else {
-        "No tool has run by these: nothing has happened."
+        "No tool has run by these."
     };
     let open = match run.open {
         0 => String::new(),
