@@ -510,8 +510,14 @@ async fn what_a_script_does_not_wait_for() {
     let mut host = host(&daemon, "2025-11-25").await;
     let answer = exec(&mut host, "void tools.up.ledger({ text: 'x' })").await;
     assert!(!failed(&answer), "{answer}");
-    assert_eq!(text_of(&answer), "The script returned nothing.");
+    let said = blocks(&answer);
+    assert_eq!(said[0], "The script returned nothing.");
+    assert!(said[1].contains("[warn] a call was not awaited"), "{said:?}");
     assert_eq!(fake.ledger("effect").len(), 1);
+    let answer = exec(&mut host, "return tools.up.add({ a: 1, b: 2 }).sum").await;
+    assert!(text_of(&answer).contains("without `await` it is a promise"), "{answer}");
+    let answer = exec(&mut host, "tools.up.add({ a: 1, b: 2 }); return 5").await;
+    assert_eq!(text_of(&answer), "5");
     let code = "const slow = tools.up.slow({ ms: 60000 });
         for (let n = 0; n < 100; n++) await tools.up.echo({ text: 'x' })";
     let code = json!({ "code": code, "timeout": 2 });

@@ -85,7 +85,7 @@ impl Bridge {
     }
 
     fn next_line(&self) -> Option<Result<ToSandbox, ()>> {
-        self.lines.borrow_mut().next().map(|line| serde_json::from_slice(line).map_err(drop))
+        self.lines.borrow_mut().next().map(|line| understood(line))
     }
 
     /// What there is to call, as the daemon says it. The script stands still meanwhile: names are asked for
@@ -97,7 +97,7 @@ impl Bridge {
         let mut early = self.early.borrow_mut();
         let mut offered = None;
         while offered.is_none() && !self.gone.get() {
-            match lines.wait().ok().flatten().map(serde_json::from_slice) {
+            match lines.wait().ok().flatten().map(understood) {
                 Some(Ok(ToSandbox::Offered(told))) => offered = Some(told.as_str().to_owned()),
                 Some(Ok(other)) => early.push_back(Ok(other)),
                 Some(Err(_)) | None => self.gone.set(true),
@@ -105,7 +105,7 @@ impl Bridge {
         }
         // What was read with it is not waited for again.
         while let Some(line) = lines.next() {
-            early.push_back(serde_json::from_slice(line).map_err(drop));
+            early.push_back(understood(line));
         }
         offered.unwrap_or_else(|| "[]".to_owned())
     }
@@ -217,6 +217,11 @@ impl Bridge {
         due.then(|| timers.clear(number))?;
         Some(number)
     }
+}
+
+/// What the daemon has said.
+fn understood(line: &[u8]) -> Result<ToSandbox, ()> {
+    serde_json::from_slice(line).map_err(drop)
 }
 
 impl Timers {

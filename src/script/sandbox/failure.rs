@@ -174,6 +174,14 @@ pub(super) fn plain(name: &str, message: &str) -> Failure {
     }
 }
 
+/// What a script that gives no value may have meant otherwise: `tools.a.b().c` is nothing.
+pub(super) fn unawaited(calls: usize) -> String {
+    let these = if calls == 1 { "a call was".to_owned() } else { format!("{calls} calls were") };
+    format!(
+        "{these} not awaited: without `await` it is a promise, which has none of the value's members"
+    )
+}
+
 /// What `console` was told in vain.
 pub(super) fn dropped(lines: usize, limits: &Limits) -> String {
     let limit = size(limits.log);

@@ -71,17 +71,26 @@ impl Live<'_> {
     fn run(&self, code: &str, input: Option<&RawJson>) -> Result<Option<RawJson>, Stop> {
         let bridge = &self.engine.bridge;
         let promise = self.start(code, input)?;
+        // Calls that were not answered when the script's function ended.
+        let mut unawaited = None;
         loop {
             let failed = self.engine.work();
             let settled = self.inside(|ctx, _| Ok(ended(ctx, &promise)?.is_some()))?;
             if bridge.is_over() {
                 return Err(Stop::Failed(self.explain(failed)));
             }
+            if settled {
+                unawaited.get_or_insert(bridge.open());
+            }
             let timer = bridge.next_timer();
             if bridge.open() == 0 {
                 // Calls that nobody awaits are made all the same; timers end with the script.
                 if settled {
-                    return self.value(&promise);
+                    let value = self.value(&promise)?;
+                    if let (None, Some(calls @ 1..)) = (&value, unawaited) {
+                        bridge.log("warn".to_owned(), failure::unawaited(calls));
+                    }
+                    return Ok(value);
                 }
                 if timer.is_none() {
                     return Err(Stop::Failed(match failed {
