@@ -8,7 +8,6 @@
 mod record;
 mod restore;
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -28,6 +27,7 @@ use super::settings::Current;
 use super::support::slot::Slot;
 use super::support::task::{self, TaskGuard, spawn_guarded};
 use super::support::timer::Timer;
+use crate::protocol::hex::hex;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::model::tool_result;
 use crate::protocol::session::Limit;
@@ -302,11 +302,7 @@ impl Shared {
 
 fn draw_id() -> io::Result<String> {
     let bytes = clock::secret::<ID_BYTES>()?;
-    Ok(bytes.iter().fold(String::with_capacity(ID_BYTES * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    Ok(hex(&bytes))
 }
 
 fn describe(id: String, new: NewArtifact, created_ms: u64) -> (Record, Bytes) {

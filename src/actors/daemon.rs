@@ -206,7 +206,7 @@ pub(super) fn build(
         meters: Meters::default(),
         traces: Traces::default(),
     };
-    let upstreams = UpstreamsHandle::new(Arc::clone(settings), shop);
+    let upstreams = UpstreamsHandle::new(Arc::clone(&args.loaded.everywhere), shop);
     let tasks = TasksHandle::new(Arc::clone(store), events.clone(), upstreams.clone());
     let settings = SettingsHandle::new(SettingsArgs {
         sources: args.sources.clone(),

@@ -5,6 +5,7 @@
 //! Ends with the daemon, after its hosts have drained or `host.drain` has passed.
 
 pub mod door;
+mod face;
 mod gate;
 mod token;
 
@@ -19,26 +20,24 @@ use ractor::{
 };
 use tokio::sync::{oneshot, watch};
 
-use super::catalog::Listing;
-use super::dispatch::{self, Context, Listed, Views};
+use self::face::Face;
+use super::dispatch::{Context, Listed};
 use super::events::{Event, EventsHandle};
 use super::host::kept::{Kept, name_of};
 use super::host::sessions::{SessionId, Sessions};
 use super::host::streams::{PostIn, PostOut};
 use super::host::{Host, HostArgs, HostMsg, HostStatus, Way};
-use super::settings::Current;
+use super::settings::{Current, Seat};
 use super::support::ask::{AskError, ask};
 use super::support::slot::Slot;
 use super::support::stop;
 use super::support::task::{TaskGuard, spawn, spawn_guarded};
 use super::upstreams::{Answers, Caller, HostId, Source};
 use crate::protocol::http_rules::post::{Refusal, id_of};
-use crate::protocol::jsonrpc::RawJson;
-use crate::protocol::model::extensions;
 use crate::protocol::revision::Era;
-use crate::protocol::session::host::{HostConfig, ProgressPace};
+use crate::protocol::session::host::HostConfig;
 use crate::protocol::session::upstream::ListKind;
-use crate::settings::{ServerDef, Settings};
+use crate::settings::ServerDef;
 use crate::transport::Link;
 use crate::transport::store::Store;
 
@@ -177,7 +176,7 @@ impl HostsHandle {
     /// What a host over HTTP is told of mcpx; `None` before the supervisor runs.
     pub(crate) fn face(&self, context: &Context) -> Option<Arc<HostConfig>> {
         let face = self.face.read().unwrap_or_else(PoisonError::into_inner).clone()?;
-        Some(if context.profile().is_some() { over_http(&host_config(context)) } else { face })
+        Some(if context.profile().is_some() { Face::new(context).http_config } else { face })
     }
 
     fn show(&self, face: &Arc<HostConfig>) {
@@ -204,8 +203,8 @@ pub(crate) struct HostsState {
     me: ActorRef<HostsMsg>,
     handle: HostsHandle,
     context: Arc<Context>,
-    /// What hosts are told and see, by the profile that they came in by; renewed when it changes.
-    faces: HashMap<Option<Arc<str>>, Face>,
+    /// What hosts are told and see, by where they see it from; renewed when it changes.
+    faces: HashMap<Seat, Face>,
     hosts: HashMap<ActorId, Connected>,
     /// What was never listed.
     unlisted: Vec<Arc<ServerDef>>,
@@ -218,22 +217,6 @@ pub(crate) struct HostsState {
     asked: Option<ActorId>,
     _watch: TaskGuard,
     _writing: TaskGuard,
-}
-
-/// What hosts are told of mcpx and see of it.
-struct Face {
-    config: Arc<HostConfig>,
-    /// The same over HTTP.
-    http_config: Arc<HostConfig>,
-    view: Views,
-}
-
-impl Face {
-    fn new(context: &Context) -> Self {
-        let config = host_config(context);
-        let http_config = over_http(&config);
-        Self { config, http_config, view: dispatch::visible_views(context) }
-    }
 }
 
 /// A host connection.
@@ -338,8 +321,8 @@ impl HostsState {
         Self {
             me,
             handle,
-            faces: HashMap::from([(None, face)]),
-            unlisted: unlisted(&context),
+            faces: HashMap::from([(Seat::default(), face)]),
+            unlisted: face::unlisted(&context),
             context,
             hosts: HashMap::new(),
             last_id: 0,
@@ -452,7 +435,7 @@ impl HostsState {
         self.last_id += 1;
         let (id, listed) = (HostId(self.last_id), Arc::<Listed>::default());
         let over_http = matches!(way, Way::Http { .. });
-        let face = self.faces.entry(context.profile().cloned());
+        let face = self.faces.entry(context.settings.seat());
         let face = face.or_insert_with(|| Face::new(&context));
         let config = if over_http { &face.http_config } else { &face.config };
         let args = HostArgs {
@@ -495,32 +478,34 @@ impl HostsState {
     }
 
     fn look(&mut self) {
-        self.faces = self.contexts().map(|(profile, of)| (profile, Face::new(&of))).collect();
-        if let Some(face) = self.faces.get(&None) {
+        let contexts: HashMap<Seat, Arc<Context>> = self.contexts().collect();
+        self.faces = contexts.iter().map(|(seat, of)| (seat.clone(), Face::new(of))).collect();
+        if let Some(face) = self.faces.get(&Seat::default()) {
             self.handle.show(&face.http_config);
         }
-        self.list_what_came();
+        self.list_what_came(contexts);
         // Each compares with what it has seen, which may be newer than our last look.
         for host in self.hosts.values() {
-            if let Some(face) = self.faces.get(&host.context.profile().cloned()) {
+            if let Some(face) = self.faces.get(&host.context.settings.seat()) {
                 let _ = host.actor.cast(HostMsg::ViewChanged { view: face.view.clone() });
             }
         }
-        for (profile, face) in &self.faces {
-            self.context.upstreams.subs().lists_changed(profile.as_ref(), &face.view);
-        }
+        let settings = &self.context.settings;
+        self.context.upstreams.subs().lists_changed(|profile, project| {
+            self.faces.get(&settings.seat_of(profile, project)).map(|face| face.view.clone())
+        });
     }
 
     /// Of all whose view may have changed: everybody's, those of the profiles that there are, and those
-    /// of hosts whose profile is no more.
-    fn contexts(&self) -> impl Iterator<Item = (Option<Arc<str>>, Arc<Context>)> {
-        let mut contexts = HashMap::from([(None, Arc::clone(&self.context))]);
+    /// of hosts in a project or of a profile that is no more.
+    fn contexts(&self) -> impl Iterator<Item = (Seat, Arc<Context>)> {
+        let mut contexts = HashMap::from([(Seat::default(), Arc::clone(&self.context))]);
         for host in self.hosts.values() {
-            contexts.insert(host.context.profile().cloned(), Arc::clone(&host.context));
+            contexts.insert(host.context.settings.seat(), Arc::clone(&host.context));
         }
         for profile in &self.context.settings.current().loaded.profiles {
-            if let Some(of) = self.context.of_profile(&profile.def.name) {
-                contexts.entry(of.profile().cloned()).or_insert_with(|| Arc::new(of));
+            if let Some(of) = self.context.seen_from(Some(&profile.def.name), None) {
+                contexts.entry(of.settings.seat()).or_insert_with(|| Arc::new(of));
             }
         }
         contexts.into_iter()
@@ -528,13 +513,31 @@ impl HostsState {
 
     /// Servers that came with a change of the configuration are listed for a host that has a list
     /// already: hosts that wait to be told would never hear of them otherwise (F38). One host is
-    /// enough, since what is read is shown to all.
-    fn list_what_came(&mut self) {
-        let unlisted = unlisted(&self.context);
-        let came = unlisted.iter().any(|def| !self.unlisted.contains(def));
+    /// enough, since what is read is shown to all of its project.
+    fn list_what_came(&mut self, contexts: HashMap<Seat, Arc<Context>>) {
+        let mut unlisted = Vec::new();
+        let of_projects =
+            |(seat, context): (Seat, _)| seat.project.map(|project| (project, context));
+        let everybody = Some((None, Arc::clone(&self.context)));
+        let projects = contexts.into_iter().filter_map(of_projects);
+        let projects = projects.map(|(project, context)| (Some(project), context));
+        for (project, context) in everybody.into_iter().chain(projects) {
+            let here = face::unlisted(&context);
+            let came =
+                here.iter().any(|def| !self.unlisted.contains(def) && !unlisted.contains(def));
+            unlisted.extend(here);
+            if came {
+                self.list_for_one(project.as_ref(), &context);
+            }
+        }
         self.unlisted = unlisted;
-        for kind in ListKind::ALL.into_iter().filter(|_| came) {
-            let waiting = self.hosts.values().filter(|host| host.has_list(kind));
+    }
+
+    /// Lists what was never listed for one host that waits for it, of this project where there is one.
+    fn list_for_one(&self, project: Option<&Arc<Path>>, context: &Arc<Context>) {
+        for kind in ListKind::ALL {
+            let there = |host: &&Connected| project.is_none() || host.project.as_ref() == project;
+            let waiting = self.hosts.values().filter(there).filter(|host| host.has_list(kind));
             let caller = waiting.min_by_key(|host| host.id).map(|host| Caller {
                 host: Some(host.id),
                 project: host.project.clone(),
@@ -544,10 +547,9 @@ impl HostsState {
                 source: Source::default(),
             });
             // A host over HTTP of the modern era has nothing here but its streams.
-            let Some(caller) = caller.or_else(|| self.context.upstreams.subs().any_stream()) else {
-                continue;
-            };
-            let context = Arc::clone(&self.context);
+            let stream = || self.context.upstreams.subs().any_stream(project);
+            let Some(caller) = caller.or_else(stream) else { continue };
+            let context = Arc::clone(context);
             // Its own limits end it; when it has found something, the catalog wakes us.
             spawn(async move { context.ensure_listed(&caller, kind).await });
         }
@@ -627,46 +629,4 @@ async fn watch_view(
             return;
         }
     }
-}
-
-/// What was never listed.
-fn unlisted(context: &Context) -> Vec<Arc<ServerDef>> {
-    let snapshot = context.catalog.snapshot();
-    let never = snapshot.servers.iter().filter(|server| server.listing == Listing::Never);
-    never.map(|server| Arc::clone(&server.def)).collect()
-}
-
-fn host_config(context: &Context) -> Arc<HostConfig> {
-    let settings = context.settings();
-    let view = context.catalog.view(&settings.expose);
-    let core = dispatch::shows_core(&settings, &view);
-    Arc::new(HostConfig {
-        info: context.identity.info.clone(),
-        capabilities: capabilities(context, &settings),
-        instructions: dispatch::instructions(core).to_owned(),
-        max_in_flight: settings.host.max_in_flight,
-        max_listens: settings.listen.per_host,
-        progress_pace: ProgressPace {
-            interval: settings.host.progress_interval,
-            burst: u32::try_from(settings.host.progress_burst).unwrap_or(u32::MAX),
-        },
-        log_rate: settings.host.log_rate,
-        max_open_questions: settings.elicit.max_open,
-        over_stdio: true,
-    })
-}
-
-/// Ours, and those of a server that is exposed alone as far as it has been reached (product.md 3).
-fn capabilities(context: &Context, settings: &Settings) -> RawJson {
-    let ours = &context.identity.capabilities;
-    let snapshot = context.catalog.snapshot();
-    let alone = settings.alone().and_then(|def| {
-        let server = snapshot.servers.iter().find(|server| server.def.key == def.key)?;
-        server.capabilities.as_ref()
-    });
-    alone.map_or_else(|| ours.clone(), |theirs| extensions::merged(ours, theirs))
-}
-
-fn over_http(config: &HostConfig) -> Arc<HostConfig> {
-    Arc::new(HostConfig { over_stdio: false, ..config.clone() })
 }

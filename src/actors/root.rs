@@ -143,7 +143,8 @@ impl Parts {
     pub fn context(&self) -> Arc<Context> {
         Arc::new(Context {
             upstreams: self.upstreams.clone(),
-            catalog: self.catalog.clone(),
+            // What is for a project alone is nobody else's.
+            catalog: self.catalog.narrowed(self.settings.clone()),
             events: self.events.clone(),
             settings: self.settings.clone(),
             broker: self.broker.clone(),

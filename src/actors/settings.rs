@@ -23,6 +23,7 @@ use super::support::task::{self, TaskGuard};
 use super::upstreams::UpstreamsHandle;
 use crate::settings::layers::Sources;
 use crate::settings::parse::Change;
+use crate::settings::projects::Trust;
 use crate::settings::runtime::{self, RuntimeValues};
 use crate::settings::{Loaded, Settings};
 use crate::transport::store::statefile;
@@ -78,8 +79,17 @@ fn kept(file: &Path, events: &EventsHandle) -> RuntimeValues {
 #[derive(Debug, Clone)]
 pub struct SettingsHandle {
     shared: Arc<Shared>,
-    /// The profile whose settings it reads.
-    profile: Option<Arc<str>>,
+    /// For whom it reads.
+    seat: Seat,
+}
+
+/// From where a host sees: what it is shown is the same for all of one seat.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Seat {
+    /// The profile that it came in by.
+    pub profile: Option<Arc<str>>,
+    /// Its project, where that has servers of its own.
+    pub project: Option<Arc<Path>>,
 }
 
 #[derive(Debug)]
@@ -119,18 +129,33 @@ impl SettingsHandle {
         let current = Current { loaded, problems: Vec::new() };
         let (current, actor) = (watch::Sender::new(Arc::new(current)), Slot::default());
         let shared = Shared { sources, program, file, events, upstreams, current, actor };
-        Self { shared: Arc::new(shared), profile: None }
+        Self { shared: Arc::new(shared), seat: Seat::default() }
     }
 
-    /// The same for hosts of a profile, where there is one of this name.
-    pub fn of_profile(&self, name: &str) -> Option<Self> {
-        let known = self.shared.current.borrow().loaded.profile(name).is_some();
-        known.then(|| Self { shared: Arc::clone(&self.shared), profile: Some(name.into()) })
+    /// The same for hosts of a profile and in a project. `None` where there is no profile of this name;
+    /// a project that has no servers of its own is like none, for as long as that is so.
+    pub fn seen_from(&self, profile: Option<&str>, project: Option<Arc<Path>>) -> Option<Self> {
+        let known = |name: &str| self.shared.current.borrow().loaded.profile(name).is_some();
+        let known = profile.is_none_or(known);
+        let seat = Seat { profile: profile.map(Arc::from), project };
+        known.then(|| Self { shared: Arc::clone(&self.shared), seat })
     }
 
     /// The profile that it reads for.
     pub const fn profile(&self) -> Option<&Arc<str>> {
-        self.profile.as_ref()
+        self.seat.profile.as_ref()
+    }
+
+    /// From where it reads at present.
+    pub fn seat(&self) -> Seat {
+        self.seat_of(self.profile(), self.project().as_ref())
+    }
+
+    /// From where hosts of this profile in this project see at present.
+    pub fn seat_of(&self, profile: Option<&Arc<str>>, project: Option<&Arc<Path>>) -> Seat {
+        let current = self.shared.current.borrow();
+        let project = project.filter(|folder| current.loaded.project(folder).is_some());
+        Seat { profile: profile.cloned(), project: project.cloned() }
     }
 
     /// Whether the actor answers within `limit`.
@@ -147,20 +172,45 @@ impl SettingsHandle {
 
     /// The settings in force. For hosts of a profile that is no more: without any server.
     pub fn settings(&self) -> Arc<Settings> {
-        let current = self.shared.current.borrow();
-        let everybody = &current.loaded.settings;
-        let Some(name) = &self.profile else { return Arc::clone(everybody) };
-        match current.loaded.profile(name) {
-            Some(profile) => Arc::clone(&profile.settings),
-            None => Arc::new(Settings { servers: Vec::new(), ..Settings::clone(everybody) }),
+        let loaded = &self.shared.current.borrow().loaded;
+        let folder = self.folder(loaded);
+        match loaded.seen_from(folder, self.profile().map(AsRef::as_ref)) {
+            Some(settings) => Arc::clone(settings),
+            None => Arc::new(Settings { servers: Vec::new(), ..Settings::clone(&loaded.settings) }),
         }
     }
 
-    /// The project of the profile's hosts over HTTP.
+    /// What is in force with the servers of all projects: what may run.
+    pub fn everywhere(&self) -> Arc<Settings> {
+        Arc::clone(&self.shared.current.borrow().loaded.everywhere)
+    }
+
+    /// What of all that is there for whom it reads; `None` where that is everything.
+    pub(crate) fn narrowing(&self) -> Option<Arc<Settings>> {
+        let loaded = &self.shared.current.borrow().loaded;
+        let alone = loaded.projects.is_empty() && self.seat.profile.is_none();
+        if alone { None } else { Some(self.settings()) }
+    }
+
+    /// The project of those for whom it reads: a host's own, else what its profile says.
     pub fn project(&self) -> Option<Arc<Path>> {
-        let current = self.shared.current.borrow();
-        let profile = current.loaded.profile(self.profile.as_ref()?)?;
-        profile.def.project.as_deref().map(Arc::from)
+        self.folder(&self.shared.current.borrow().loaded).map(Arc::from)
+    }
+
+    /// What somebody is told who works in this folder, where its `.mcpx.toml` is left out.
+    pub async fn remark_on(&self, folder: Arc<Path>) -> Option<String> {
+        let file = self.shared.sources.trusted.clone()?;
+        let look = move || {
+            let kept = statefile::read(&file).ok().flatten();
+            let trust = kept.and_then(|text| Trust::read(&text).ok()).unwrap_or_default();
+            trust.standing(&folder).remark(&folder)
+        };
+        tokio::task::spawn_blocking(look).await.ok().flatten()
+    }
+
+    fn folder<'a>(&'a self, loaded: &'a Loaded) -> Option<&'a Path> {
+        let of_profile = || loaded.profile(self.seat.profile.as_ref()?)?.def.project.as_deref();
+        self.seat.project.as_deref().or_else(of_profile)
     }
 
     /// Everything in force.
@@ -304,7 +354,7 @@ async fn change(shared: Arc<Shared>, changes: Vec<Change>) -> Result<Changed, Ch
             let now = Arc::new(loaded);
             let current = Current { loaded: Arc::clone(&now), problems: Vec::new() };
             shared.current.send_replace(Arc::new(current));
-            shared.upstreams.apply(Arc::clone(&now.settings)).await?;
+            shared.upstreams.apply(Arc::clone(&now.everywhere)).await?;
             if !names.is_empty() {
                 // Names alone: a value may be secret.
                 let text = format!("set at run time: {}", names.join(", "));

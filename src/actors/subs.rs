@@ -16,6 +16,7 @@ mod table;
 pub(super) mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ractor::ActorRef;
@@ -150,14 +151,18 @@ impl Subs {
         Hearing { subs: self.clone(), id }
     }
 
-    /// What hosts of a profile see may be something else: to be looked at by every stream of theirs.
-    pub(crate) fn lists_changed(&self, profile: Option<&Arc<str>>, view: &Views) {
-        self.lock().lists_changed(profile, view);
+    /// What hosts see may be something else: to be looked at by every stream, as hosts of its profile in
+    /// its project see it now.
+    pub(crate) fn lists_changed(
+        &self,
+        view: impl Fn(Option<&Arc<str>>, Option<&Arc<Path>>) -> Option<Views>,
+    ) {
+        self.lock().lists_changed(view);
     }
 
-    /// A caller that has a stream open.
-    pub(crate) fn any_stream(&self) -> Option<Caller> {
-        self.lock().any_stream()
+    /// A caller that has a stream open, of this project where there is one.
+    pub(crate) fn any_stream(&self, project: Option<&Arc<Path>>) -> Option<Caller> {
+        self.lock().any_stream(project)
     }
 
     /// A listener, which is a host or stream of `caller`'s, subscribes to `uri` of a server, which it

@@ -11,7 +11,7 @@ mod handover;
 mod shared;
 
 use std::collections::HashMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -34,6 +34,7 @@ use super::support::{stop, task};
 pub(crate) use super::task::TaskMsg;
 use super::task::{Task, TaskArgs};
 use super::upstreams::{Answers, Reason, UpstreamsHandle};
+use crate::protocol::hex::hex;
 use crate::protocol::model::answers;
 use crate::protocol::model::questions::Reply;
 use crate::protocol::model::tasks::{self, Detail};
@@ -281,12 +282,7 @@ impl TasksHandle {
 
 /// An id of 128 random bits; none where the system has no randomness.
 fn draw_id() -> Option<String> {
-    let bytes = clock::secret::<ID_BYTES>().ok()?;
-    Some(bytes.iter().fold(String::with_capacity(ID_BYTES * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    Some(hex(&clock::secret::<ID_BYTES>().ok()?))
 }
 
 /// What the supervisor is told.

@@ -29,7 +29,7 @@ impl Systemd {
     /// What is configured is in force, and hosts are served.
     pub(crate) fn ready(&self, parts: &Parts) {
         if self.0.is_some() {
-            let count = parts.settings.settings().servers.len();
+            let count = parts.settings.everywhere().servers.len();
             self.tell(&format!("READY=1\nSTATUS=Serving hosts; {count} servers are configured"));
         }
     }

@@ -186,6 +186,24 @@ pub(super) const STREAMING: [&str; 3] = ["follow", "progress", "questions"];
 type Given = Vec<(&'static str, RawJson)>;
 
 impl OpCall {
+    /// The project folder on whose behalf it is, where it says one.
+    pub fn project(&self) -> Option<&str> {
+        match self {
+            Self::Tools { project, .. }
+            | Self::Resources { project, .. }
+            | Self::Read { project, .. }
+            | Self::Prompts { project, .. } => project.as_deref(),
+            Self::Search(wanted) => wanted.project.as_deref(),
+            Self::Types(wanted) => wanted.project.as_deref(),
+            Self::Prompt(wanted) => wanted.project.as_deref(),
+            Self::Call(wanted) | Self::Ask(wanted) => wanted.project.as_deref(),
+            Self::Exec(ExecRequest { run, .. }) | Self::ScriptRun(ScriptRunRequest { run, .. }) => {
+                run.project.as_deref()
+            }
+            _ => None,
+        }
+    }
+
     /// Which op it is.
     pub const fn name(&self) -> OpName {
         match self {

@@ -1,12 +1,12 @@
 //! The era cache's key, record and file format (S4, U-15, U-16).
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::revision::{Era, Revision};
+use crate::protocol::hex::hex;
 
 /// How an era became known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,12 +108,7 @@ impl ProcessDefinition {
     pub fn key(&self) -> String {
         // Only strings, lists and string maps: this always has a JSON form.
         let text = serde_json::to_vec(self).unwrap_or_default();
-        let mut hex = String::new();
-        for byte in Sha256::digest(&text) {
-            // Writing to a `String` does not fail.
-            let _ = write!(hex, "{byte:02x}");
-        }
-        hex
+        hex(&Sha256::digest(&text))
     }
 }
 

@@ -4,6 +4,7 @@
 //! are arguments, warnings are returned as [`Notice`] values. Only [`edge`], [`revision`] and the
 //! handshake in [`session`] name a concrete revision.
 
+pub mod hex;
 pub mod otlp;
 pub mod redact;
 pub mod revision;

@@ -6,9 +6,10 @@
 //! back is the map, and the upstream always gets its own name (F40, H-46).
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
+
+use crate::protocol::hex::hex;
 
 /// Hexadecimal digits of a tail; more only where that many do not tell two names apart.
 const TAIL: usize = 8;
@@ -134,10 +135,7 @@ pub fn may_be_of(name: &str, prefix: &str, limit: usize) -> bool {
 
 /// As much of the name as there is room for, and a digest of what it stands for.
 fn tailed_name(prefix: &str, tool: &str, limit: usize, digits: usize) -> String {
-    let mut digest = String::new();
-    for byte in Sha256::digest(format!("{prefix}\0{tool}")) {
-        let _ = write!(digest, "{byte:02x}");
-    }
+    let mut digest = hex(&Sha256::digest(format!("{prefix}\0{tool}")));
     digest.truncate(digits);
     let mut name = plain(&joined(prefix, tool));
     name.truncate(limit.saturating_sub(digits + 1));

@@ -13,6 +13,7 @@ use figment::{Figment, Metadata, Profile, Provider, Source};
 
 use super::defs::{DEFS, Def};
 use super::mistake::{Mistake, Place};
+use super::projects::{self, Trust};
 use super::value::Value;
 
 /// Where values come from, weakest first.
@@ -172,6 +173,8 @@ pub struct Sources {
     /// What was set at run time: canonical key and text. What no longer fits is left out with a
     /// warning, because a daemon must start after an upgrade.
     pub runtime: Vec<(String, String)>,
+    /// Which projects are trusted: a file of the state folder, see [`super::projects`].
+    pub trusted: Option<PathBuf>,
 }
 
 /// A setting given as a flag.
@@ -206,7 +209,21 @@ impl Sources {
             variables: variables.collect(),
             flags: Vec::new(),
             runtime: Vec::new(),
+            trusted: None,
         }
+    }
+
+    /// The projects whose files are trusted.
+    pub(super) fn trust(&self, warnings: &mut Vec<Mistake>) -> Trust {
+        let file = self.trusted.as_deref();
+        file.map(|file| Trust::of_file(file, warnings)).unwrap_or_default()
+    }
+
+    /// The files of the projects that are trusted, there or not.
+    pub fn project_files(&self) -> Vec<PathBuf> {
+        // What is wrong with it is said when it is loaded.
+        let trust = self.trust(&mut Vec::new());
+        trust.folders.keys().map(|folder| folder.join(projects::FILE)).collect()
     }
 
     /// The files that are there, weakest first, and the one that must be.
@@ -228,7 +245,8 @@ impl Sources {
     /// What the files hold, and which there are: another after every change that counts.
     pub fn digest(&self) -> [u8; 32] {
         let mut all = Sha256::new();
-        for (_, file) in self.files() {
+        let files = self.files().into_iter().map(|(_, file)| file);
+        for file in files.chain(self.trusted.clone()).chain(self.project_files()) {
             let text = std::fs::read(&file).map_err(|error| error.kind().to_string());
             all.update(Sha256::digest(file.as_os_str().as_encoded_bytes()));
             all.update(Sha256::digest(text.unwrap_or_else(String::into_bytes)));

@@ -8,14 +8,19 @@ use super::mistake::{Mistake, Place, hint};
 use super::parse;
 use super::policy::{self, PolicyRule};
 use super::profiles::{self, Profile, ProfileDef};
+use super::projects::{self, Everybody, Project};
 use super::servers::{self, Scope, ServerDef, ServerDraft};
 use super::typed::Settings;
 
 /// A configuration in force, with where each part of it came from.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// As the program uses it.
+    /// As the program uses it, for hosts that are in no project with servers of its own.
     pub settings: Arc<Settings>,
+    /// The same with the servers of all projects: what there is to run.
+    pub everywhere: Arc<Settings>,
+    /// The projects that have servers of their own.
+    pub projects: Vec<Project>,
     /// Every setting with its origin.
     pub resolved: Resolved,
     /// Where each of `settings.servers` is defined; `None` for the built-in one.
@@ -37,6 +42,28 @@ impl Loaded {
     /// The profile of this name.
     pub fn profile(&self, name: &str) -> Option<&Profile> {
         self.profiles.iter().find(|profile| profile.def.name == name)
+    }
+
+    /// The project of this folder, where it has servers of its own.
+    pub fn project(&self, folder: &Path) -> Option<&Project> {
+        self.projects.iter().find(|project| *project.folder == *folder)
+    }
+
+    /// What is in force for hosts in this folder that came in by this profile; `None` where there is no
+    /// such profile.
+    pub fn seen_from(
+        &self,
+        folder: Option<&Path>,
+        profile: Option<&str>,
+    ) -> Option<&Arc<Settings>> {
+        let project = folder.and_then(|folder| self.project(folder));
+        let (settings, profiles) = match project {
+            Some(project) => (&project.settings, &project.profiles),
+            None => (&self.settings, &self.profiles),
+        };
+        let Some(name) = profile else { return Some(settings) };
+        let profile = profiles.iter().find(|profile| profile.def.name == name);
+        profile.map(|profile| &profile.settings)
     }
 
     /// What somebody is told who wants a profile that there is not.
@@ -81,14 +108,28 @@ impl Settings {
         let resolved = Resolved::merge(&layers).map_err(|mistake| vec![mistake])?;
         check_together(&resolved).map_err(|mistake| vec![mistake])?;
         let (settings, server_places) = assemble(&resolved, drafts, &policy, program);
-        let namespaces: Vec<&str> =
-            settings.servers.iter().map(|server| server.namespace.as_str()).collect();
-        warnings.extend(policy::about_nothing(&policy, &namespaces));
         warnings.extend(profiles::about_nothing(&profiles, &settings));
         warnings.extend(sessions_that_are_calls(&settings, &server_places));
-        let profiles = profiles::assemble(profiles, &settings);
         let settings = Arc::new(settings);
-        Ok(Loaded { settings, resolved, server_places, policy, profiles, files, digest, warnings })
+        let everybody = Everybody { settings: &settings, policy: &policy, profiles: &profiles };
+        let projects = projects::assemble(sources, &everybody, &mut warnings);
+        let everywhere = everywhere(&settings, &projects);
+        let namespaces: Vec<&str> =
+            everywhere.servers.iter().map(|server| server.namespace.as_str()).collect();
+        warnings.extend(policy::about_nothing(&policy, &namespaces));
+        let profiles = profiles::assemble(profiles, &settings);
+        Ok(Loaded {
+            settings,
+            everywhere,
+            projects,
+            resolved,
+            server_places,
+            policy,
+            profiles,
+            files,
+            digest,
+            warnings,
+        })
     }
 
     /// The built-in values and the built-in upstream alone: what tests and broken configurations
@@ -96,6 +137,16 @@ impl Settings {
     pub fn defaults(program: &Path) -> Result<Loaded, Vec<Mistake>> {
         Self::load(&Sources::default(), program)
     }
+}
+
+/// All that may run: the servers of everybody, and after them those of each project.
+fn everywhere(everybody: &Arc<Settings>, projects: &[Project]) -> Arc<Settings> {
+    if projects.is_empty() {
+        return Arc::clone(everybody);
+    }
+    let own = projects.iter().flat_map(Project::servers);
+    let servers = everybody.servers.iter().chain(own).cloned().collect();
+    Arc::new(Settings { servers, ..Settings::clone(everybody) })
 }
 
 /// Modern hosts over HTTP have no session: for them, what is for a session is for one call
@@ -202,6 +253,7 @@ mod tests {
                 text: "1m".to_owned(),
             }],
             runtime: vec![("call.total_timeout".to_owned(), "2m".to_owned())],
+            trusted: None,
         };
         let loaded = Settings::load(&sources, Path::new("/bin/mcpx")).unwrap();
         let root = root.display();

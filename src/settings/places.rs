@@ -45,13 +45,18 @@ impl Places {
     pub fn runtime_settings(&self) -> PathBuf {
         self.state.join("settings.json")
     }
+
+    /// Which projects are trusted; see [`super::projects`].
+    pub fn trust(&self) -> PathBuf {
+        self.state.join("trusted.json")
+    }
 }
 
-/// The marks of a project's top folder.
-const MARKS: [&str; 5] = [".git", ".hg", ".jj", ".svn", ".bzr"];
+/// The marks of a project's top folder: its own servers, or version control.
+const MARKS: [&str; 6] = [super::projects::FILE, ".git", ".hg", ".jj", ".svn", ".bzr"];
 
-/// The project that a folder belongs to: the nearest folder at or above it with a mark of version
-/// control, else itself (product.md 3).
+/// The project that a folder belongs to: the nearest folder at or above it with a `.mcpx.toml` or a mark
+/// of version control, else itself (product.md 3).
 pub fn project_of(folder: &Path) -> PathBuf {
     let marked = |folder: &&Path| MARKS.iter().any(|mark| folder.join(mark).exists());
     folder.ancestors().find(marked).unwrap_or(folder).to_owned()
@@ -92,5 +97,7 @@ mod tests {
         assert_eq!(project_of(&inner), inner);
         std::fs::create_dir(top.path().join("a/.git")).unwrap();
         assert_eq!(project_of(&inner), top.path().join("a"));
+        std::fs::create_dir(top.path().join("a/b/.mcpx.toml")).unwrap();
+        assert_eq!(project_of(&inner), top.path().join("a/b"));
     }
 }

@@ -137,8 +137,8 @@ pub struct ToolRules {
     pub deny: Vec<Glob>,
     /// The policy for its namespace, what decides first in front.
     policy: Vec<(Glob, Rule)>,
-    /// The same of a profile, beside it.
-    profile: Vec<(Glob, Rule)>,
+    /// The same of a project and of a profile, beside it.
+    narrowed: Vec<Vec<(Glob, Rule)>>,
 }
 
 impl ToolRules {
@@ -147,15 +147,18 @@ impl ToolRules {
         self.policy = about(namespace, policy);
     }
 
-    /// Takes over what a profile's `policy` says of this namespace: it opens nothing.
+    /// Takes over what the `policy` of a project or a profile says of this namespace: it opens nothing.
     pub fn narrow(&mut self, namespace: &str, policy: &[PolicyRule]) {
-        self.profile = about(namespace, policy);
+        let about = about(namespace, policy);
+        if !about.is_empty() {
+            self.narrowed.push(about);
+        }
     }
 
     /// Whether nothing is said: every tool is called at once.
     pub fn is_empty(&self) -> bool {
-        let Self { allow, deny, policy, profile } = self;
-        allow.is_none() && deny.is_empty() && policy.is_empty() && profile.is_empty()
+        let Self { allow, deny, policy, narrowed } = self;
+        allow.is_none() && deny.is_empty() && policy.is_empty() && narrowed.is_empty()
     }
 
     /// What becomes of a call of this tool, by the server's own name for it.
@@ -167,7 +170,8 @@ impl ToolRules {
         let decided = |rules: &[(Glob, Rule)]| {
             rules.iter().find(|(glob, _)| glob.fits(tool)).map_or(Rule::Allow, |(_, rule)| *rule)
         };
-        decided(&self.policy).max(decided(&self.profile))
+        let narrowed = self.narrowed.iter().map(|rules| decided(rules)).max();
+        decided(&self.policy).max(narrowed.unwrap_or(Rule::Allow))
     }
 }
 

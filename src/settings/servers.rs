@@ -143,6 +143,11 @@ impl ServerDef {
         self.revision.is_none() && self.preference(general) == Preference::Follow
     }
 
+    /// What its names are shown under in pass-through mode, where `expose.prefix` says no other.
+    pub(super) fn shown_prefix(&self) -> &str {
+        self.prefix.as_deref().unwrap_or(&self.namespace)
+    }
+
     /// The built-in upstream: this program's own small stdio server.
     pub fn demo(program: &Path) -> Self {
         Self {
@@ -658,20 +663,19 @@ pub fn check_names(drafts: &[ServerDraft], mistakes: &mut Vec<Mistake>) {
     for (index, draft) in drafts.iter().enumerate() {
         for other in drafts.iter().take(index) {
             let (a, b) = (&other.def, &draft.def);
-            let prefix = |def: &ServerDef| def.prefix.clone().unwrap_or(def.namespace.clone());
             let text = if a.namespace == b.namespace {
                 format!(
                     "servers `{}` (at {}) and `{}` have the same namespace `{}`; give one of them \
                      a `namespace` of its own",
                     a.key, other.place, b.key, a.namespace
                 )
-            } else if prefix(a) == prefix(b) {
+            } else if a.shown_prefix() == b.shown_prefix() {
                 format!(
                     "servers `{}` (at {}) and `{}` have the same prefix {:?}; only one may have it",
                     a.key,
                     other.place,
                     b.key,
-                    prefix(a)
+                    a.shown_prefix()
                 )
             } else {
                 continue;

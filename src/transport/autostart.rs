@@ -1,8 +1,9 @@
 //! Starting the daemon for a command or a shim that finds none: once, however many ask.
 //!
 //! Whoever asks takes the lock on `start.lock` in the runtime folder first; the others wait for the
-//! socket meanwhile. The daemon leaves our session by itself (`setsid`), so that neither the end of a
-//! terminal nor an interrupt of its starter reaches it, and logs to the state folder. Where it is a
+//! socket meanwhile. What is started here ends once the daemon listens, and the daemon leaves our session
+//! by itself (`setsid`), so that neither the end of a terminal, an interrupt of its starter, nor a host that
+//! ends all its descendants reaches it; it logs to the state folder. Where it is a
 //! service (`mcpx install`), its service manager is asked instead, and nobody else starts one.
 
 use std::ffi::OsString;
@@ -25,7 +26,7 @@ use super::store::statefile;
 pub struct Autostart {
     /// This program's own file.
     pub program: PathBuf,
-    /// What makes it a daemon.
+    /// What has it start a daemon.
     pub args: Vec<OsString>,
     /// Variables it gets beside our own: relative folders in ours would be others in its own folder.
     pub variables: Vec<(&'static str, PathBuf)>,
@@ -129,7 +130,10 @@ impl Autostart {
                 drop(child);
                 return Ok(());
             }
-            if let Ok(Some(status)) = child.try_wait() {
+            // Whoever was to start it and has, with no fault to tell, leaves it to be waited for.
+            if let Ok(Some(status)) = child.try_wait()
+                && !status.success()
+            {
                 // Another daemon, started by hand in the same moment, counts as well.
                 if self.listens().await {
                     return Ok(());

@@ -1,7 +1,8 @@
 //! The only place that reads clocks and draws randomness.
 
-use std::fmt::Write as _;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::protocol::hex::hex;
 
 /// The monotonic clock, derived from tokio's so that a paused test clock holds.
 #[expect(clippy::disallowed_methods, reason = "the one sanctioned use")]
@@ -40,9 +41,5 @@ pub fn random<const N: usize>() -> [u8; N] {
 /// A name of 128 random bits in hexadecimal, which nobody guesses.
 pub fn random_name() -> String {
     const BYTES: usize = 16;
-    random::<BYTES>().iter().fold(String::with_capacity(BYTES * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&random::<BYTES>())
 }

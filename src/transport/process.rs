@@ -34,6 +34,13 @@ pub fn become_again(program: &Path, args: &[OsString]) -> std::io::Error {
     Command::new(program).args(args).envs(HEAP).exec()
 }
 
+/// Starts a process of this program, with our streams and an allocator that gives large blocks back. It
+/// outlives what it is given to.
+#[expect(clippy::disallowed_methods, reason = "our own program, not an upstream")]
+pub fn start_again(program: &Path, args: &[OsString]) -> std::io::Result<tokio::process::Child> {
+    tokio::process::Command::new(program).args(args).envs(HEAP).spawn()
+}
+
 /// Memory of this process that is in RAM, in bytes, where the system tells.
 pub fn resident_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;

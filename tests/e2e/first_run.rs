@@ -36,6 +36,20 @@ async fn call_demo_on_a_fresh_machine() {
     eventually!(SOON, daemons(&daemon).is_empty());
 }
 
+/// A host may end all that descends from it, as opencode does when it leaves: the daemon that its shim
+/// started is there for others too.
+#[tokio::test]
+async fn a_daemon_descends_from_no_host() {
+    let daemon = setup::prepare();
+    daemon.write_config(&[daemon.fake("up").args("--tools echo")], &setup::quick(""));
+    let host = setup::host(&daemon, "2025-06-18").await;
+    eventually!(SOON, procs::descendants(host.pid().unwrap()).is_empty());
+    let running = daemons(&daemon);
+    assert_eq!(running.len(), 1, "{:?}", daemon.marked());
+    drop(host);
+    stop_daemon(&daemon).await;
+}
+
 /// Promise: the daemon starts once, however many shims ask for it at once.
 #[tokio::test]
 async fn one_daemon_however_many_shims() {

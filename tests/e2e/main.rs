@@ -40,6 +40,7 @@ mod settings;
 mod shim;
 mod streams;
 mod tasks;
+mod trust;
 mod watch;
 
 use std::time::Duration;

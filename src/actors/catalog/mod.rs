@@ -62,7 +62,7 @@ impl CatalogHandle {
         Self { shared: Arc::new(shared), narrowed: None }
     }
 
-    /// The same as hosts of a profile see it.
+    /// The same as those see it for whom these settings are read.
     #[must_use]
     pub fn narrowed(&self, to: SettingsHandle) -> Self {
         Self { shared: Arc::clone(&self.shared), narrowed: Some(to) }
@@ -83,8 +83,8 @@ impl CatalogHandle {
     /// The present snapshot.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         let whole = Arc::clone(&self.shared.snapshot.borrow());
-        match &self.narrowed {
-            Some(to) => whole.narrowed(&to.settings()),
+        match self.narrowed.as_ref().and_then(SettingsHandle::narrowing) {
+            Some(settings) => whole.narrowed(&settings),
             None => whole,
         }
     }

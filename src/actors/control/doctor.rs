@@ -36,7 +36,7 @@ pub(super) async fn examine(context: &Context, server: Option<&str>) -> Result<R
     }
     let defs = match server {
         Some(name) => vec![servers::find(context, name)?],
-        None => context.settings().servers.clone(),
+        None => context.settings.everywhere().servers.clone(),
     };
     if server.is_none() {
         findings.extend(over_http(context).await);
@@ -214,7 +214,7 @@ async fn programs(context: &Context) -> Vec<Finding> {
     } else {
         Finding::ok("PATH", format!("servers get {path}"))
     }];
-    let settings = context.settings();
+    let settings = context.settings.everywhere();
     let own = settings.servers.iter().filter(|def| !def.is_remote() && !def.builtin);
     let named: BTreeSet<&str> = own
         .filter_map(|def| def.command.first())

@@ -18,7 +18,7 @@ use crate::transport::{clock, process};
 
 /// The server that a person names by key or namespace.
 pub(super) fn find(context: &Context, name: &str) -> Result<Arc<ServerDef>, ApiError> {
-    let settings = context.settings();
+    let settings = context.settings.everywhere();
     let found = settings.servers.iter().find(|def| def.key == name || def.namespace == name);
     found.cloned().ok_or_else(|| {
         let names: Vec<&str> = settings.servers.iter().map(|def| def.key.as_str()).collect();
@@ -150,7 +150,7 @@ pub(super) async fn logs(
     let lines = lines.unwrap_or(settings.cli.log_lines);
     let defs = match server {
         Some(name) => vec![find(context, name)?],
-        None => settings.servers.clone(),
+        None => context.settings.everywhere().servers.clone(),
     };
     let mut all = Vec::new();
     for def in defs {

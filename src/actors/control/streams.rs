@@ -211,7 +211,7 @@ async fn logs(
 }
 
 async fn rings(context: &Context, server: Option<&str>) -> Vec<(String, u64, StderrRing)> {
-    let settings = context.settings();
+    let settings = context.settings.everywhere();
     let mut rings = Vec::new();
     for def in &settings.servers {
         let wanted = server.is_none_or(|name| def.key == name || def.namespace == name);

@@ -38,6 +38,7 @@ mod tools;
 mod traced;
 mod types;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -116,10 +117,14 @@ impl Context {
         self.settings.settings()
     }
 
-    /// The same for hosts of a profile: settings and catalog have what it shows and nothing else. `None`
-    /// where there is no profile of this name.
-    pub(crate) fn of_profile(&self, name: &str) -> Option<Self> {
-        let settings = self.settings.of_profile(name)?;
+    /// The same for hosts of a profile and in a project: settings and catalog have what they see and
+    /// nothing else. `None` where there is no profile of this name.
+    pub(crate) fn seen_from(
+        &self,
+        profile: Option<&str>,
+        project: Option<Arc<Path>>,
+    ) -> Option<Self> {
+        let settings = self.settings.seen_from(profile, project)?;
         let catalog = self.catalog.narrowed(settings.clone());
         Some(Self { catalog, settings, ..self.clone() })
     }

@@ -23,10 +23,18 @@ async fn text(context: &Context, arguments: Option<&RawJson>) -> Result<String, 
     let mut servers = context.upstreams.status().await;
     servers.retain(|server| snapshot.by_key(&server.server).is_some());
     match given.get_str("namespace").filter(|name| !name.is_empty()) {
-        None => Ok(servers.iter().fold(String::new(), |mut text, server| {
-            let _ = writeln!(text, "{}", one_line(server));
-            text
-        })),
+        None => {
+            let mut text = servers.iter().fold(String::new(), |mut text, server| {
+                let _ = writeln!(text, "{}", one_line(server));
+                text
+            });
+            if let Some(project) = context.settings.project()
+                && let Some(remark) = context.settings.remark_on(project).await
+            {
+                let _ = writeln!(text, "{remark}");
+            }
+            Ok(text)
+        }
         Some(wanted) => {
             let found = servers.iter().find(|server| server.namespace == wanted);
             let server = found.ok_or_else(|| {

@@ -1,6 +1,5 @@
 //! `tools/list` and `tools/call` as a host asks them.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -15,6 +14,7 @@ use super::{
 };
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
 use crate::actors::upstreams::{CallWant, Reason};
+use crate::protocol::hex::hex;
 use crate::protocol::http_rules::param_headers;
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
 use crate::protocol::model::links;
@@ -71,12 +71,7 @@ fn digest_of(settings: &Settings, view: &View) -> Arc<str> {
 /// As much of a digest as tells lists apart, as text.
 pub(super) fn shown(digest: &[u8]) -> Arc<str> {
     const SHOWN: usize = 16;
-    let text = digest.iter().take(SHOWN).fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    });
-    text.into()
+    hex(digest.get(..SHOWN).unwrap_or(digest)).into()
 }
 
 /// All of this host's tools on one page.

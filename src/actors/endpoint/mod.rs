@@ -83,7 +83,7 @@ impl Endpoint {
         if profile.is_empty() {
             return Ok(Arc::clone(&self.context));
         }
-        self.context.of_profile(profile).map(Arc::new).ok_or_else(|| {
+        self.context.seen_from(Some(profile), None).map(Arc::new).ok_or_else(|| {
             let loaded = &self.context.settings.current().loaded;
             Box::new(answer::no_profile(&loaded.no_profile(profile)))
         })

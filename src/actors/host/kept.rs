@@ -7,7 +7,7 @@
 //! `http.session_idle`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, watch};
 
 use crate::actors::events::{Event, EventsHandle};
+use crate::protocol::hex::hex;
 use crate::protocol::jsonrpc::RawJson;
 use crate::protocol::revision::Revision;
 use crate::protocol::session::LogLevel;
@@ -41,13 +42,7 @@ pub(crate) fn name_of(id: &str, profile: Option<&Arc<str>>) -> Name {
         digest.update(b"\n");
         digest.update(profile.as_bytes());
     }
-    let digest = digest.finalize();
-    let mut text = String::with_capacity(digest.len() * 2);
-    for byte in digest {
-        // Into memory, which takes everything.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text.into()
+    hex(&digest.finalize()).into()
 }
 
 /// One session as it is kept.

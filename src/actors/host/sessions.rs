@@ -1,6 +1,6 @@
 //! Which session over HTTP has which id. An id is a secret: whoever has it speaks as its host.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,6 +8,7 @@ use dashmap::DashMap;
 use ractor::ActorRef;
 
 use super::HostMsg;
+use crate::protocol::hex::hex;
 use crate::transport::clock;
 
 /// A session's id: visible ASCII that nobody guesses (Transports page, "Session Management"). Never
@@ -37,12 +38,7 @@ impl SessionId {
         if bytes == [0; ID_BYTES] {
             return None;
         }
-        let mut text = String::with_capacity(ID_BYTES * 2);
-        for byte in bytes {
-            // Into memory, which takes everything.
-            let _ = write!(text, "{byte:02x}");
-        }
-        Some(Self(Arc::from(text)))
+        Some(Self(Arc::from(hex(&bytes))))
     }
 
     /// One that a request names.

@@ -116,11 +116,12 @@ impl Stage {
 
     /// Hosts see other lists now.
     fn change(&self, digest: &str) {
-        self.context.upstreams.subs().lists_changed(None, &Views::made_up([digest; 3]));
+        self.context.upstreams.subs().lists_changed(|_, _| Some(Views::made_up([digest; 3])));
     }
 
     fn is_empty(&self) -> bool {
-        self.context.listens.count() == 0 && self.context.upstreams.subs().any_stream().is_none()
+        self.context.listens.count() == 0
+            && self.context.upstreams.subs().any_stream(None).is_none()
     }
 
     async fn end(self) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tokio::time::timeout;
 
-use super::{SettingsHandle, Shared};
+use super::{Seat, SettingsHandle, Shared};
 use crate::actors::events::Event;
 use crate::settings::layers::Sources;
 use crate::transport::clock;
@@ -26,7 +26,7 @@ pub(super) async fn watch(shared: Arc<Shared>) {
         Ok(watch) => watch,
         Err(failed) => return say(&shared, &failed),
     };
-    let handle = SettingsHandle { shared: Arc::clone(&shared), profile: None };
+    let handle = SettingsHandle { shared: Arc::clone(&shared), seat: Seat::default() };
     let mut warned = false;
     loop {
         let (folders, _) = look(&shared).await;
@@ -70,7 +70,7 @@ async fn look(shared: &Shared) -> (BTreeSet<PathBuf>, [u8; 32]) {
 fn folders(sources: &Sources) -> BTreeSet<PathBuf> {
     let mut folders = BTreeSet::new();
     let files = sources.files().into_iter().map(|(_, file)| file);
-    for place in files.chain(sources.places()) {
+    for place in files.chain(sources.places()).chain(sources.project_files()) {
         folders.extend(folders_of(&place));
         // Of a folder of files, what is in it.
         folders.extend(place.is_dir().then_some(place));

@@ -1,6 +1,7 @@
 //! The table itself. Every method is short and waits for nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 
 use ractor::ActorRef;
@@ -343,11 +344,17 @@ impl Table {
         }
     }
 
-    pub(super) fn lists_changed(&mut self, profile: Option<&Arc<str>>, view: &Views) {
-        let streams = self.listeners.values_mut().filter_map(Listener::as_stream);
-        for stream in streams.filter(|stream| stream.profile.as_ref() == profile) {
-            stream.news.view = Some(view.clone());
-            stream.wake();
+    pub(super) fn lists_changed(
+        &mut self,
+        view: impl Fn(Option<&Arc<str>>, Option<&Arc<Path>>) -> Option<Views>,
+    ) {
+        for listener in self.listeners.values_mut() {
+            let Line::Stream(stream) = &mut listener.line else { continue };
+            let project = listener.caller.project.as_ref();
+            if let Some(view) = view(stream.profile.as_ref(), project) {
+                stream.news.view = Some(view);
+                stream.wake();
+            }
         }
     }
 
@@ -374,8 +381,12 @@ impl Table {
         std::mem::take(&mut stream.news)
     }
 
-    pub(super) fn any_stream(&self) -> Option<Caller> {
-        let streams = self.listeners.iter().filter(|(id, _)| matches!(id, ListenerId::Stream(_)));
+    pub(super) fn any_stream(&self, project: Option<&Arc<Path>>) -> Option<Caller> {
+        let there = |of: &Listener| project.is_none() || of.caller.project.as_ref() == project;
+        let streams = self
+            .listeners
+            .iter()
+            .filter(|(id, of)| matches!(id, ListenerId::Stream(_)) && there(of));
         let (_, oldest) = streams.min_by_key(|(id, _)| **id)?;
         Some(oldest.caller.clone())
     }

@@ -9,8 +9,8 @@ use mcpx::control::ops::{OPS, Op, OpName, Param, ParamKind, Place};
 use crate::ended::Outcome;
 use crate::hosts::Desk;
 use crate::output::Printer;
-use crate::setup::Setup;
-use crate::{commands, connect, daemon, demo, import, install, serve};
+use crate::setup::{self, Setup};
+use crate::{commands, connect, daemon, demo, import, install, serve, trust};
 
 /// The whole tree.
 pub(crate) fn tree() -> Command {
@@ -127,10 +127,16 @@ fn with_local_commands(root: Command) -> Command {
     )
     .subcommand(daemon_command())
     .subcommands(install::tree())
+    .subcommands(trust::tree())
     .subcommand(
         Command::new("completions").about("Print the completion script of a shell").arg(
             Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)),
         ),
+    )
+    .subcommand(
+        Command::new(setup::LAUNCH)
+            .hide(true)
+            .about("Start the daemon and end once it listens; no command for people"),
     )
     .subcommand(
         Command::new("demo-server")
@@ -286,14 +292,17 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     match matches.subcommand() {
         Some(("completions", arguments)) => commands::completions(arguments),
         Some(("demo-server", _)) => demo::run(),
+        Some((setup::LAUNCH, _)) => daemon::launch(&Setup::find(file)?),
         Some(("serve", arguments)) => serve::run(&Setup::find(file)?, arguments),
         Some(("install", arguments)) => install::install(&Setup::find(file)?, arguments),
         Some(("uninstall", arguments)) => install::uninstall(arguments),
         Some(("daemon", arguments)) => daemon::run(Setup::find(file)?, arguments),
-        Some((name @ ("import" | "connect" | "disconnect"), arguments)) => {
+        Some((name @ ("import" | "connect" | "disconnect" | "trust" | "untrust"), arguments)) => {
             let setup = Setup::find(file)?;
             let printer = Printer::new(matches.get_flag("json"), setup.plain);
             match name {
+                "trust" => trust::run(&setup, printer, arguments),
+                "untrust" => trust::undo(&setup, printer, arguments),
                 "import" => import::run(&Desk::new(&setup, printer)?, arguments),
                 "connect" => connect::run(&Desk::lenient(&setup, printer)?, arguments),
                 _ => connect::undo(&Desk::lenient(&setup, printer)?, arguments),

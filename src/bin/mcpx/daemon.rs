@@ -1,5 +1,6 @@
 //! `mcpx daemon`: reads the configuration, takes the lock, runs the daemon to its end.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,10 +16,11 @@ use mcpx::transport::process;
 use mcpx::transport::socket::{self, RuntimeLock, SocketError};
 use mcpx::transport::systemd::Activation;
 
+use crate::commands;
 use crate::ended::{Ended, Outcome};
 use crate::log;
 use crate::output;
-use crate::setup::Setup;
+use crate::setup::{Setup, config_flag};
 
 /// See the module.
 pub(crate) fn run(mut setup: Setup, arguments: &ArgMatches) -> Outcome {
@@ -52,6 +54,34 @@ pub(crate) fn run(mut setup: Setup, arguments: &ArgMatches) -> Outcome {
     drop(runtime);
     drop(held);
     ended
+}
+
+/// Starts a daemon and ends once it listens, or as it has ended. So it is no child of the shim or command
+/// that asked for it, and no descendant of that one's host: a host may end whatever descends from it, as
+/// opencode does, and the daemon is there for others too.
+pub(crate) fn launch(setup: &Setup) -> Outcome {
+    let settings = setup.load_leniently()?;
+    let (limit, step) = (settings.shim.start, settings.shim.redial_step);
+    let args = ["daemon".into(), "--detached".into()].into_iter();
+    let args: Vec<OsString> = args.chain(config_flag(setup.file.as_deref())).collect();
+    commands::runtime()?.block_on(async {
+        let mut daemon = process::start_again(&setup.program, &args)
+            .map_err(|error| Ended::Failed(format!("the daemon cannot be started: {error}")))?;
+        let deadline = clock::now() + limit;
+        // One that is late is nobody's fault here: its starter says so, and it may listen yet.
+        while clock::now() < deadline && !socket::answers(&setup.socket()).await {
+            match tokio::time::timeout(step, daemon.wait()).await {
+                Ok(Ok(status)) if status.success() => return Ok(()),
+                Ok(Ok(status)) => {
+                    let code = status.code().and_then(|code| u8::try_from(code).ok());
+                    return Err(Ended::As(code.unwrap_or(1)));
+                }
+                Ok(Err(error)) => return Err(Ended::Failed(error.to_string())),
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    })
 }
 
 /// `--set KEY=VALUE` and the flags that stand for one setting.

@@ -19,6 +19,8 @@ pub(crate) enum Ended {
     Refused(Vec<Mistake>),
     /// The same, in words; 4.
     RefusedText(String),
+    /// As another process ended that was to do it, and has said why.
+    As(u8),
     /// Whoever read our output has gone; that is no failure.
     NobodyReads,
 }
@@ -37,7 +39,7 @@ impl Ended {
             Self::Refused(mistakes) => {
                 Some(mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
             }
-            Self::Told | Self::NobodyReads => None,
+            Self::Told | Self::As(_) | Self::NobodyReads => None,
         }
     }
 
@@ -45,6 +47,7 @@ impl Ended {
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::NobodyReads => 0,
+            Self::As(code) => *code,
             Self::Failed(_) | Self::Told => 1,
             Self::Usage(_) => 2,
             Self::NoDaemon(_) => 3,

@@ -31,6 +31,7 @@ mod serve;
 mod setup;
 mod stream;
 mod tables;
+mod trust;
 mod waiting;
 
 use std::process::ExitCode;

@@ -44,6 +44,7 @@ impl Setup {
         let mut sources = Sources::usual(&lookup, file.clone());
         let kept = statefile::read(&places.runtime_settings()).ok().flatten().unwrap_or_default();
         sources.runtime = runtime::read(&kept).into_iter().collect();
+        sources.trusted = Some(places.trust());
         let plain = lookup("NO_COLOR").is_some_and(|text| !text.is_empty());
         Ok(Self { program, places, sources, plain, file })
     }
@@ -71,6 +72,14 @@ impl Setup {
     }
 }
 
+/// The command that starts a daemon and leaves it; see [`crate::daemon::launch`].
+pub(crate) const LAUNCH: &str = "__launch";
+
+/// `--config FILE`, where there is one.
+pub(crate) fn config_flag(file: Option<&Path>) -> impl Iterator<Item = OsString> {
+    file.into_iter().flat_map(|file| ["--config".into(), file.into()])
+}
+
 /// How this program is started as a daemon; `file` is `--config`.
 pub(crate) fn autostart(
     program: &Path,
@@ -78,10 +87,8 @@ pub(crate) fn autostart(
     file: Option<&Path>,
     settings: &ShimSettings,
 ) -> Autostart {
-    let mut args: Vec<OsString> = vec!["daemon".into(), "--detached".into()];
-    if let Some(file) = file {
-        args.extend(["--config".into(), file.into()]);
-    }
+    let mut args: Vec<OsString> = vec![LAUNCH.into()];
+    args.extend(config_flag(file));
     Autostart {
         program: program.to_owned(),
         args,
@@ -118,7 +125,8 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
 /// The project: as given, else the one around the working directory (product.md 3).
 pub(crate) fn project(given: Option<&PathBuf>) -> Option<String> {
     let folder = match given {
-        Some(folder) => absolute(folder),
+        // By the name that it has for those who work in it.
+        Some(folder) => folder.canonicalize().unwrap_or_else(|_| absolute(folder)),
         None => mcpx::settings::places::project_of(&std::env::current_dir().ok()?),
     };
     Some(folder.to_string_lossy().into_owned())

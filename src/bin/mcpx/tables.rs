@@ -136,7 +136,7 @@ fn servers(printer: Printer, servers: &[t::ServerView]) -> String {
     for server in servers {
         let state = || coloured(printer, server.state.as_str(), colour_of(server.state));
         if server.instances.is_empty() {
-            let mut row = vec![Cell::new(&server.namespace), state()];
+            let mut row = vec![Cell::new(called(server)), state()];
             row.extend((0..6).map(|_| Cell::new("-")));
             row.extend([Cell::new(server.waiting), Cell::new(server.restarts)]);
             table.add_row(row);
@@ -148,7 +148,7 @@ fn servers(printer: Printer, servers: &[t::ServerView]) -> String {
             // One call at a time.
             let interactive = if instance.interactive { ", interactive" } else { "" };
             table.add_row(vec![
-                Cell::new(&server.namespace),
+                Cell::new(called(server)),
                 state(),
                 Cell::new(format!("#{} {}{interactive}", instance.id, instance.state)),
                 Cell::new(pid),
@@ -164,13 +164,18 @@ fn servers(printer: Printer, servers: &[t::ServerView]) -> String {
     finish(&table)
 }
 
+/// Its namespace; that of a project's own server may be several servers', and its key is not.
+fn called(server: &t::ServerView) -> &str {
+    if server.server.contains("@/") { &server.server } else { &server.namespace }
+}
+
 /// Where the instances of a remote server are, a line each.
 fn reached(server: &t::ServerView) -> impl Iterator<Item = String> + '_ {
     server.instances.iter().filter_map(|instance| {
         let (transport, url) = (instance.transport.as_ref()?, instance.url.as_ref()?);
         let session = instance.session.as_ref().map(|session| format!(", session {session}"));
         let session = session.unwrap_or_default();
-        Some(format!("{} #{}: {transport} {url}{session}", server.namespace, instance.id))
+        Some(format!("{} #{}: {transport} {url}{session}", called(server), instance.id))
     })
 }
 
@@ -188,7 +193,7 @@ fn trouble(server: &t::ServerView) -> Option<String> {
         ServerState::Stopped => format!("; `mcpx start {}` lets it run again", server.server),
         ServerState::Idle | ServerState::Starting | ServerState::Ready => return None,
     };
-    let mut lines = vec![format!("{}: {reason}{after}", server.namespace)];
+    let mut lines = vec![format!("{}: {reason}{after}", called(server))];
     lines.extend(server.stderr.iter().map(|line| format!("  | {line}")));
     Some(lines.join("\n"))
 }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::protocol::hex::hex;
 use crate::protocol::jsonrpc::{Object, RawJson};
 
 /// The key in `_meta`.
@@ -58,13 +59,6 @@ impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "00-{}-{}-{:02x}", hex(&self.trace), hex(&self.span), self.flags)
     }
-}
-
-/// Bytes as small hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().map_or('0', char::from);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0f)]).collect()
 }
 
 /// Small hexadecimal digits, exactly as many as `N` bytes have.

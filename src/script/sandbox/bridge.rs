@@ -85,7 +85,7 @@ impl Bridge {
     }
 
     fn next_line(&self) -> Option<Result<ToSandbox, ()>> {
-        self.lines.borrow_mut().next().map(|line| understood(line))
+        self.lines.borrow_mut().next().map(understood)
     }
 
     /// What there is to call, as the daemon says it. The script stands still meanwhile: names are asked for
@@ -100,7 +100,7 @@ impl Bridge {
             match lines.wait().ok().flatten().map(understood) {
                 Some(Ok(ToSandbox::Offered(told))) => offered = Some(told.as_str().to_owned()),
                 Some(Ok(other)) => early.push_back(Ok(other)),
-                Some(Err(_)) | None => self.gone.set(true),
+                Some(Err(())) | None => self.gone.set(true),
             }
         }
         // What was read with it is not waited for again.

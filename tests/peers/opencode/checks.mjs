@@ -264,9 +264,15 @@ async function story(host, cell, mode) {
     daemon = await cell.daemon();
     await host.turn('after a restart by hand');
   });
-  return host.check('a call after the daemon was killed and nobody started it', async () => {
+  await host.check('a call after the daemon was killed and nobody started it', async () => {
     await killHard(daemon);
     await host.turn('after the shim started it');
+  });
+  // It ends all that descends from it; the daemon is there for others too.
+  return host.check('the daemon that its shim started outlives it', async () => {
+    await host.stop();
+    const { code, log } = await cell.cli('status');
+    if (code !== 0) throw new Error(`exit ${code}: ${log}`);
   });
 }
 
