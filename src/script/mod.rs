@@ -1,6 +1,6 @@
 //! Code mode: what a model needs to use many tools in few words, and the program that runs its scripts.
 //!
-//! - [`fence`]: scripts in a fence of Markdown. Pure.
+//! - [`without_fence`]: scripts in a fence of Markdown. Pure.
 //! - [`names`]: how servers and tools are called in a script.
 //! - [`types`]: TypeScript from JSON schemas. [`search`]: which tools fit some words. Both are pure.
 //! - [`values`]: what a script gets for the result of a tool; `types` declares the same.
