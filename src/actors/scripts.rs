@@ -13,8 +13,8 @@ use tokio::sync::watch;
 use super::settings::Current;
 use crate::control::types::ScriptView;
 use crate::protocol::jsonrpc::RawJson;
-use crate::script::sandbox;
 use crate::script::saved::{self, About};
+use crate::script::{sandbox, without_fence};
 use crate::settings::mistake::hint;
 use crate::settings::typed::ScriptSettings;
 use crate::settings::value::size_text;
@@ -133,7 +133,7 @@ impl ScriptsHandle {
     /// Saves a script under this name; whether there was one before, which it replaces. One that cannot run
     /// is refused.
     pub async fn save(&self, name: &str, source: &str) -> Result<(Saved, bool), Trouble> {
-        let (name, source) = (name.to_owned(), source.to_owned());
+        let (name, source) = (name.to_owned(), without_fence(source).into_owned());
         self.at_folder(move |folder, limits| {
             let about = checked_name(&name).and_then(|()| understood(&source, limits));
             let about = about.map_err(Trouble::Unfit)?;
@@ -189,7 +189,11 @@ fn failed(path: &Path, error: &io::Error) -> Trouble {
 }
 
 fn missing(name: &str, names: &[String]) -> Trouble {
-    let near = hint(name, names.iter().map(String::as_str));
+    let near = if names.is_empty() {
+        "none is saved yet".to_owned()
+    } else {
+        hint(name, names.iter().map(String::as_str))
+    };
     Trouble::Missing(format!("there is no saved script `{name}`; {near}"))
 }
 

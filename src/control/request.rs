@@ -197,8 +197,9 @@ impl OpCall {
             Self::Types(wanted) => wanted.project.as_deref(),
             Self::Prompt(wanted) => wanted.project.as_deref(),
             Self::Call(wanted) | Self::Ask(wanted) => wanted.project.as_deref(),
-            Self::Exec(wanted) => wanted.project.as_deref(),
-            Self::ScriptRun(wanted) => wanted.project.as_deref(),
+            Self::Exec(ExecRequest { run, .. }) | Self::ScriptRun(ScriptRunRequest { run, .. }) => {
+                run.project.as_deref()
+            }
             _ => None,
         }
     }
@@ -260,8 +261,9 @@ impl OpCall {
             | Self::Audit(AuditRequest { follow, .. })
             | Self::Trace(TraceRequest { follow, .. }) => *follow,
             Self::Call(call) | Self::Ask(call) => call.progress || call.questions.is_some(),
-            Self::Exec(exec) => exec.progress || exec.questions.is_some(),
-            Self::ScriptRun(run) => run.progress || run.questions.is_some(),
+            Self::Exec(ExecRequest { run, .. }) | Self::ScriptRun(ScriptRunRequest { run, .. }) => {
+                run.streams()
+            }
             _ => false,
         }
     }
@@ -592,7 +594,8 @@ fn take_members(
             ParamKind::Any => true,
             ParamKind::Texts => value.read::<Vec<String>>().is_ok(),
         };
-        if value.is_null() && !param.required {
+        // Where anything fits, `null` is a value.
+        if value.is_null() && !param.required && param.kind != ParamKind::Any {
             continue;
         }
         if !fits {

@@ -17,7 +17,7 @@ use crate::protocol::era_record::{EraRecord, EraSource};
 use crate::protocol::jsonrpc::RawJson;
 
 pub use doctor::{DoctorAnswer, Finding, Severity};
-pub use exec::{ConsoleLine, ExecRequest};
+pub use exec::{ConsoleLine, ExecRequest, RunRequest};
 pub use inside::{
     ActorView, AuditAnswer, AuditRecord, AuditRequest, EventsRequest, FrameView, RestartView,
     TraceAnswer, TraceRequest, TreeAnswer,

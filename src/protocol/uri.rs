@@ -26,7 +26,7 @@ pub const ARTIFACTS: &str = "artifacts";
 
 /// The address of an artifact (C-14).
 pub fn artifact(id: &str) -> String {
-    format!("{SCHEME}{ARTIFACTS}/{id}")
+    address(ARTIFACTS, id)
 }
 
 /// The id of an artifact's address. A server may have this namespace, too: its resources are told

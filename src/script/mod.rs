@@ -1,5 +1,6 @@
 //! Code mode: what a model needs to use many tools in few words, and the program that runs its scripts.
 //!
+//! - [`without_fence`]: scripts in a fence of Markdown. Pure.
 //! - [`names`]: how servers and tools are called in a script.
 //! - [`types`]: TypeScript from JSON schemas. [`search`]: which tools fit some words. Both are pure.
 //! - [`values`]: what a script gets for the result of a tool; `types` declares the same.
@@ -14,6 +15,7 @@
 //!
 //! Nothing here knows the daemon's state, its actors or the network.
 
+mod fence;
 pub mod names;
 pub mod sandbox;
 pub mod saved;
@@ -21,3 +23,5 @@ pub mod search;
 pub mod types;
 pub mod values;
 pub mod wire;
+
+pub use self::fence::without as without_fence;

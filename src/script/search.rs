@@ -95,6 +95,7 @@ pub struct Index {
 #[derive(Debug)]
 struct Known {
     namespace: Box<str>,
+    name: Box<str>,
     /// Its name without case and punctuation.
     plain: Box<str>,
 }
@@ -117,7 +118,8 @@ impl Index {
         let mut lengths: Vec<Counts> = Vec::new();
         for document in documents {
             let namespace = document.namespace.into();
-            known.push(Known { namespace, plain: plain(document.name).into() });
+            let name = document.name.into();
+            known.push(Known { namespace, name, plain: plain(document.name).into() });
             let (counts, length) = count(&document);
             counted.push(counts);
             lengths.push(length);
@@ -173,7 +175,7 @@ pub fn search(indexes: &[&Index], query: &Query<'_>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (at, (index, scores)) in indexes.iter().zip(scores).enumerate() {
         for (document, (known, score)) in index.documents.iter().zip(scores).enumerate() {
-            let score = if is_named(known, &whole) { score + EXACT } else { score };
+            let score = score + EXACT * naming(known, query.text.trim(), &whole);
             let wanted = query.namespace.is_none_or(|namespace| *known.namespace == *namespace);
             if score > 0.0 && wanted {
                 hits.push(Hit { index: at, document, score });
@@ -227,13 +229,15 @@ fn share(part: usize, whole: usize) -> f32 {
     number(part) / number(whole).max(1.0)
 }
 
-/// Whether a query is nothing but its name, alone or behind its namespace.
-fn is_named(known: &Known, query: &str) -> bool {
-    if query.is_empty() {
-        return false;
+/// How far a query is nothing but its name, alone or behind its namespace: 0 where it is more or less, 2 where
+/// it is that letter by letter (`get_issue` and `get-issue` may be two tools), 1 else.
+fn naming(known: &Known, query: &str, plain_query: &str) -> f32 {
+    let behind = |rest: &str| rest.is_empty() || plain(rest) == plain(&known.namespace);
+    let is_named = |query: &str, name: &str| query.strip_suffix(name).is_some_and(behind);
+    if plain_query.is_empty() || !is_named(plain_query, &known.plain) {
+        return 0.0;
     }
-    let rest = query.strip_suffix(&*known.plain);
-    rest.is_some_and(|rest| rest.is_empty() || rest == plain(&known.namespace))
+    if is_named(query, &known.name) { 2.0 } else { 1.0 }
 }
 
 /// Letters and digits alone, in lower case.

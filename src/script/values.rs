@@ -31,22 +31,35 @@ pub fn of_result(result: &RawJson) -> RawJson {
     }
 }
 
-/// The message of a result that is an error: its blocks of text, a line each.
+/// The message of a result that is an error: its blocks of text, a line each; where it has none, its structured
+/// value, or what it has instead.
 pub fn message(result: &RawJson) -> String {
     let content = result.member("content");
     let blocks = content.and_then(|content| content.elements()).unwrap_or_default();
-    let texts: Vec<String> = blocks.iter().filter_map(text_of).collect();
+    let texts: Vec<String> = blocks.iter().filter_map(words_of).collect();
     let said = texts.join("\n");
-    match result.member("structuredContent").filter(|_| said.is_empty()) {
-        Some(structured) => structured.as_str().to_owned(),
-        None if said.is_empty() => "the tool failed and did not say why".to_owned(),
-        None => said,
+    if !said.trim().is_empty() {
+        return said;
     }
+    if let Some(structured) = result.member("structuredContent").filter(|value| !value.is_null()) {
+        return structured.as_str().to_owned();
+    }
+    let kinds = blocks.iter().filter_map(|block| block.member_str("type"));
+    let kinds: Vec<String> = kinds.filter(|kind| kind != "text").collect();
+    if kinds.is_empty() {
+        return "the tool failed and did not say why".to_owned();
+    }
+    format!("the tool failed without words; `content` of this error has: {}", kinds.join(", "))
 }
 
 fn text_of(block: &RawJson) -> Option<String> {
     let is_text = block.member_str("type").as_deref() == Some("text");
     is_text.then(|| block.member_str("text")).flatten()
+}
+
+/// The text of a block of an error: a resource that is one has some, too.
+fn words_of(block: &RawJson) -> Option<String> {
+    text_of(block).or_else(|| block.member("resource")?.member_str("text"))
 }
 
 /// Text that is plainly JSON.
@@ -110,6 +123,15 @@ mod tests {
     fn c11_messages() {
         assert_eq!(message(&raw(&text("no such repo"))), "no such repo");
         assert_eq!(message(&raw(r#"{"isError":true,"structuredContent":{"e":1}}"#)), r#"{"e":1}"#);
-        assert_eq!(message(&raw("{}")), "the tool failed and did not say why");
+        let silent = "the tool failed and did not say why";
+        for result in
+            ["{}", r#"{"structuredContent":null}"#, r#"{"content":[{"type":"text","text":" "}]}"#]
+        {
+            assert_eq!(message(&raw(result)), silent, "{result}");
+        }
+        let picture = r#"{"content":[{"type":"image","data":""},{"type":"text","text":""}]}"#;
+        assert!(message(&raw(picture)).ends_with("has: image"), "{}", message(&raw(picture)));
+        let resource = r#"{"content":[{"type":"resource","resource":{"uri":"a:b","text":"why"}}]}"#;
+        assert_eq!(message(&raw(resource)), "why");
     }
 }

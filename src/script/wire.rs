@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::jsonrpc::{RawJson, present};
 
 /// What the daemon says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -17,6 +17,8 @@ pub enum ToSandbox {
     Run(Run),
     /// What came of a call.
     Answer(Answer),
+    /// What there is to call: a list of [`Offered`].
+    Offered(RawJson),
 }
 
 /// A script and what it may use.
@@ -25,7 +27,7 @@ pub struct Run {
     /// TypeScript or JavaScript, as it was given.
     pub source: String,
     /// The value of `input`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub input: Option<RawJson>,
     /// What it may use.
     pub limits: Limits,
@@ -50,6 +52,26 @@ pub struct Limits {
     pub calls: usize,
     /// Calls at once; more wait in the sandbox.
     pub concurrent: usize,
+}
+
+/// A server that scripts can call, and its tools.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Offered {
+    /// Its namespace.
+    pub name: String,
+    /// What stands for it after a dot.
+    pub member: String,
+    /// Its tools, as far as they are known.
+    pub tools: Vec<OfferedTool>,
+}
+
+/// See [`Offered`].
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct OfferedTool {
+    /// Its server's name for it.
+    pub name: String,
+    /// What stands for it after a dot.
+    pub member: String,
 }
 
 /// What came of a call.
@@ -94,11 +116,14 @@ pub enum FromSandbox {
     Ready,
     /// Something is wanted.
     Call(Call),
+    /// The script looks around: what there is to call is to be said, before anything else is done.
+    Offered,
     /// `console` was told something.
     Log(Log),
     /// The script has ended; its value, where it gave one.
     Done {
         /// The value as JSON; numbers beyond 2^53 are exact.
+        #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
         value: Option<RawJson>,
     },
     /// The script did not end well.
@@ -167,11 +192,21 @@ pub struct Failure {
 }
 
 impl std::fmt::Display for Failure {
-    /// `TypeError: what is wrong (line 3, column 7)`.
+    /// `TypeError: what is wrong (line 3, column 7) (setting exec.stack)`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.name, self.message)?;
+        f.write_str(&self.name)?;
+        if !self.message.is_empty() {
+            write!(f, ": {}", self.message)?;
+        }
         match (self.line, self.column) {
-            (Some(line), Some(column)) => write!(f, " (line {line}, column {column})"),
+            (Some(line), Some(column)) => write!(f, " (line {line}, column {column})")?,
+            (Some(line), None) => write!(f, " (line {line})")?,
+            (None, _) => {}
+        }
+        match &self.limit {
+            Some(setting) if !self.message.contains(&**setting) => {
+                write!(f, " (setting {setting})")
+            }
             _ => Ok(()),
         }
     }
@@ -214,5 +249,38 @@ mod tests {
         assert_eq!(serde_json::from_str::<FromSandbox>(&line).unwrap(), call);
         let ready = serde_json::to_string(&FromSandbox::Ready).unwrap();
         assert_eq!(ready, r#""ready""#);
+    }
+
+    /// `null` is a value; none is told apart from it.
+    #[test]
+    fn null_is_a_value() {
+        for (value, line) in
+            [(Some(RawJson::null()), r#"{"done":{"value":null}}"#), (None, r#"{"done":{}}"#)]
+        {
+            let done = FromSandbox::Done { value };
+            assert_eq!(serde_json::to_string(&done).unwrap(), line);
+            assert_eq!(serde_json::from_str::<FromSandbox>(line).unwrap(), done);
+        }
+    }
+
+    #[test]
+    fn failures_in_words() {
+        let failure = |message: &str, line, column, limit: Option<&str>| {
+            let (name, message, limit) =
+                ("E".to_owned(), message.to_owned(), limit.map(str::to_owned));
+            Failure {
+                name,
+                message,
+                line,
+                column,
+                limit: limit.map(String::into_boxed_str),
+                content: None,
+            }
+            .to_string()
+        };
+        assert_eq!(failure("", None, None, None), "E");
+        assert_eq!(failure("x", Some(3), Some(7), None), "E: x (line 3, column 7)");
+        assert_eq!(failure("x", Some(3), None, Some("a.b")), "E: x (line 3) (setting a.b)");
+        assert_eq!(failure("x (a.b)", None, None, Some("a.b")), "E: x (a.b)");
     }
 }

@@ -43,6 +43,10 @@ async fn a_script_by_hand() {
     assert!(done.stderr.contains("Error: no more (line 2"), "{}", done.stderr);
     assert!(done.stderr.contains("1 call (demo.echo)"), "{}", done.stderr);
 
+    let file = script(&daemon, "return input");
+    let done = daemon.cli(&["exec", &file, "--input", "null"]).await.expect_code(0);
+    assert_eq!(done.stdout, "null\n");
+
     let done = daemon.cli(&["exec", "/no/such/file.ts"]).await.expect_code(2);
     assert!(done.stderr.contains("/no/such/file.ts"), "{}", done.stderr);
     let done = daemon.cli(&["exec", &file, "--input", "{"]).await.expect_code(2);
@@ -57,6 +61,12 @@ async fn a_script_over_the_control_api() {
     let answer = daemon.http("POST", "/v1/exec", Some(&body)).await.json();
     let result = json!({ "result": answer });
     assert_eq!(text_of(&result), "[1,\"a\"]\nconsole:\n[warn] careful");
+    let body = json!({ "code": "return typeof input", "input": null });
+    let answer = daemon.http("POST", "/v1/exec", Some(&body)).await.json();
+    assert_eq!(text_of(&json!({ "result": answer })), "object");
+    let body = json!({ "code": "1", "timeout": 0 });
+    let answer = daemon.http("POST", "/v1/exec", Some(&body)).await;
+    assert_eq!(answer.status, 400, "{}", answer.json());
 }
 
 /// F02, C-10: values that are indented, or stand on several lines, reach a script whole.

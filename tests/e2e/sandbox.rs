@@ -49,8 +49,13 @@ impl Sandbox {
     }
 
     /// Runs a script; `answer` gives the outcome of a call as JSON, or nothing at all.
-    fn run(mut self, run: &Value, answer: impl Fn(&Value) -> Option<String>) -> Ended {
-        self.write(&json!({ "run": run }).to_string());
+    fn run(self, run: &Value, answer: impl Fn(&Value) -> Option<String>) -> Ended {
+        self.run_line(&json!({ "run": run }).to_string(), answer)
+    }
+
+    /// The same of a script whose line is written by hand.
+    fn run_line(mut self, line: &str, answer: impl Fn(&Value) -> Option<String>) -> Ended {
+        self.write(line);
         let (mut logs, mut calls, mut end) = (Vec::new(), Vec::new(), None);
         while let Some(frame) = self.read() {
             assert!(end.is_none(), "{frame} after the end");
@@ -60,6 +65,8 @@ impl Sandbox {
                     self.write(&format!(r#"{{"answer":{{"call":{number},"outcome":{outcome}}}}}"#));
                 }
                 calls.push(call.clone());
+            } else if frame == "offered" {
+                self.write(&format!(r#"{{"offered":{}}}"#, OFFERED.replace('\n', " ")));
             } else if let Some(log) = frame.get("log") {
                 let (level, text) = (log["level"].as_str().unwrap(), log["text"].as_str().unwrap());
                 logs.push(format!("{level}: {text}"));
@@ -71,6 +78,14 @@ impl Sandbox {
         Ended { end: end.expect("it says how it ended"), logs, calls }
     }
 }
+
+/// What there is to call, where a script looks around.
+const OFFERED: &str = r#"[
+    {"name":"my-up","member":"my_up","tools":[
+        {"name":"get-issue","member":"get_issue_2"},{"name":"get_issue","member":"get_issue"},
+        {"name":"then","member":"_then"},{"name":"constructor","member":"_constructor"},
+        {"name":"toString","member":"_toString"},{"name":"__proto__","member":"___proto__"}]},
+    {"name":"b","member":"b","tools":[]}]"#;
 
 fn limits() -> Value {
     json!({
@@ -122,17 +137,99 @@ fn the_value_of_a_script() {
     gives("return 5; 6", &json!(5));
     gives("const x: number = 2;\nx * 2", &json!(4));
     gives("'text'", &json!("text"));
-    gives("const x = 1", &Value::Null);
+    for none in ["const x = 1", "return", "undefined"] {
+        assert_eq!(run(none).end, json!({"done": {}}), "{none}");
+    }
+    assert_eq!(run("return null").end, json!({"done": {"value": null}}));
     gives("await Promise.resolve([1])", &json!([1]));
     gives("async () => { return await tools.a.b() ? 'called' : 0 }", &json!("called"));
     gives("export default async function main() { return 7 }\nexport const x = 1", &json!(7));
     gives("export default 8\nfunction later(): void {}", &json!(8));
     gives("#!/usr/bin/env node\n9", &json!(9));
+    gives("```ts\nconst x: number = 9;\nx\n```", &json!(9));
+    gives("let n = 0;\nfor await (const x of [1, Promise.resolve(2)]) n += x;\nn", &json!(3));
+    let ended = run("{ using a = { [Symbol.dispose]() { console.log('a') } }; }\n\
+         await using b = { async [Symbol.asyncDispose]() { console.log('b') } };\nreturn 1");
+    assert_eq!((&ended.end["done"]["value"], ended.logs.len()), (&json!(1), 2), "{ended:?}");
     gives("enum E { A = 3, B }\nnamespace N { export const c = E.B }\nN.c", &json!(4));
     gives("class C { constructor(private a = 1) {} }\nnew C()", &json!({"a": 1}));
     let run = json!({"source": "(given) => [given, input]", "input": {"a": 1}, "limits": limits()});
     let ended = Sandbox::start().run(&run, echo);
     assert_eq!(ended.end["done"]["value"], json!([{"a": 1}, {"a": 1}]));
+    let run =
+        json!({"source": "[input === null, typeof input]", "input": null, "limits": limits()});
+    let ended = Sandbox::start().run(&run, echo);
+    assert_eq!(ended.end["done"]["value"], json!([true, "object"]));
+}
+
+/// What JSON.stringify calls `{}` has a form, in values, in arguments, in artifacts and in JSON of the script's own.
+#[test]
+fn values_that_are_not_plain() {
+    gives(
+        "({ e: new RangeError('r'), m: new Map([['k', new Set([1])]]), n: new Map([[1, 'x']]), none: new Map(),\n\
+         d: new Date(0), never: new Date(NaN), r: /x/g, u: new Uint8Array([1, 2]), f: new Float32Array([1.5]),\n\
+         b: new ArrayBuffer(2), v: new DataView(new ArrayBuffer(3), 1), g: (function* () { yield [1] })(),\n\
+         k: new Map([['a', 1]]).keys() })",
+        &json!({
+            "e": {"name": "RangeError", "message": "r"}, "m": {"k": [1]}, "n": [[1, "x"]], "none": {},
+            "d": "1970-01-01T00:00:00.000Z", "never": null, "r": "/x/g", "u": [1, 2], "f": [1.5],
+            "b": [0, 0], "v": [0, 0], "g": [[1]], "k": ["a"],
+        }),
+    );
+    gives(
+        "class Odd extends Error { code = 5 }\n\
+         [new Odd('o', { cause: new Error('c') }), new AggregateError([new Error('a')], 'all'), new DOMException('d', 'AbortError')]",
+        &json!([
+            {"name": "Error", "message": "o", "code": 5, "cause": {"name": "Error", "message": "c"}},
+            {"name": "AggregateError", "message": "all", "errors": [{"name": "Error", "message": "a"}]},
+            {"name": "AbortError", "message": "d"},
+        ]),
+    );
+    let thrown = r#"{"thrown":{"name":"ToolError","message":"no","content":[{"type":"text","text":"no"}],"reason":"busy"}}"#;
+    let ended = answered("return await Promise.allSettled([tools.a.b(), 1])", thrown);
+    let reason = json!({"name": "ToolError", "message": "no", "reason": "busy"});
+    let all =
+        json!([{"status": "rejected", "reason": reason}, {"status": "fulfilled", "value": 1}]);
+    assert_eq!(ended.end["done"]["value"], all);
+    gives("(await tools.a.b({ m: new Map([['k', 1]]) })).arguments", &json!({"m": {"k": 1}}));
+    gives("JSON.stringify([new Set([1n]), /x/])", &json!(r#"[[1],"/x/"]"#));
+    let odd = "return (async function* () {})()";
+    assert!(fails(&run(odd))["message"].as_str().unwrap().contains("Array.fromAsync"));
+}
+
+/// An agent looks around; what has no tool of such a name is nothing that could be awaited by mistake.
+#[test]
+fn what_there_is_to_call() {
+    let names = json!(["get-issue", "get_issue", "then", "constructor", "toString", "__proto__"]);
+    gives(
+        "[Object.keys(tools), Object.keys(tools.my_up), Object.keys(tools['my-up']), Object.keys(tools.none)]",
+        &json!([["my-up", "b"], names, names, []]),
+    );
+    gives(
+        "['my-up' in tools, 'my_up' in tools, 'x' in tools, 'get_issue_2' in tools.my_up, 'x' in tools.my_up]",
+        &json!([true, true, false, true, false]),
+    );
+    gives("const all = []; for (const name in tools) all.push(name); all", &json!(["my-up", "b"]));
+    gives("tools", &json!({"my-up": names, "b": []}));
+    gives(
+        "['then', 'constructor', 'toString', '__proto__', 'toJSON'].map((name) => [typeof tools.my_up[name], typeof tools.b[name]])",
+        &json!([
+            ["function", "undefined"],
+            ["function", "undefined"],
+            ["function", "undefined"],
+            ["function", "undefined"],
+            ["function", "function"],
+        ]),
+    );
+    let ended = run(
+        "await tools['my-up']['then']({ n: 1 });\nawait tools.my_up.constructor({});\nawait tools.b",
+    );
+    let called: Vec<_> = ended.calls.iter().map(|call| &call["target"]["tool"]["tool"]).collect();
+    assert_eq!(called, ["then", "constructor"], "{ended:?}");
+    assert!(fails(&run("await tools.my_up"))["message"].as_str().unwrap().contains("is a tool"));
+    for change in ["tools.x = 1", "delete tools.b", "Object.freeze(tools)"] {
+        assert_eq!(fails(&run(change))["name"], "TypeError", "{change}");
+    }
 }
 
 #[test]
@@ -147,6 +244,21 @@ fn errors_name_their_place_in_the_script_as_given() {
         ("enum E { A }\r\nconst s: string = 'ü𝒳';  unknown.x", "ReferenceError", 2, 27),
         ("const x: any = 1;\nawait tools.a.b(5)", "TypeError", 2, 15),
         ("throw new RangeError('r')", "RangeError", 1, 11),
+        // For these the engine itself notes no place.
+        ("parseInt('1');\nconst { b } = null", "TypeError", 2, 1),
+        ("parseInt('1');\nconst { b: { c } } = { b: undefined };", "TypeError", 2, 1),
+        ("parseInt('1');\n  const [b] = null;", "TypeError", 2, 3),
+        ("parseInt('1');\nlet q: any;\n({ q } = null)", "TypeError", 3, 1),
+        ("parseInt('1');\nfor (const { a } of [null]) {}", "TypeError", 2, 1),
+        ("parseInt('1');\nfor (const a of null) {}", "TypeError", 2, 1),
+        ("parseInt('1');\nreturn null.x", "TypeError", 2, 1),
+        ("parseInt('1');\nif (null.x) {}", "TypeError", 2, 1),
+        ("parseInt('1');\nif (1) {\n  const a = null!.x\n}", "TypeError", 3, 3),
+        ("parseInt('1');\nconst f = () => {\n\treturn [...null] };\nf()", "TypeError", 3, 2),
+        ("parseInt('1');\nswitch (1) { case 1:\n const { a } = null }", "TypeError", 3, 2),
+        ("decodeURIComponent('%')", "URIError", 1, 1),
+        ("1;\nreturn structuredClone(() => 1)", "DataCloneError", 2, 8),
+        ("```ts\nlet x: number = ;\n```", "SyntaxError", 2, 17),
     ];
     for (source, name, line, column) in cases {
         let ended = run(source);
@@ -185,7 +297,7 @@ fn calls() {
     ]);
     assert_eq!(json!(seen), expected);
     gives(
-        "[typeof tools.then, typeof await tools.a, typeof tools.a.toJSON]",
+        "[typeof tools.then, typeof await tools.a, typeof tools.toJSON]",
         &json!(["undefined", "object", "undefined"]),
     );
 }
@@ -228,8 +340,44 @@ fn errors_of_calls() {
         ended.logs,
         ["error: in a promise that nobody awaited: Error: lost (line 1, column 32)"]
     );
+    let ended = run("structuredClone(() => 1)");
+    assert_eq!(fails(&ended)["message"], "structuredClone: a function cannot be cloned");
+    let ended = run("console.log(new DOMException('gone', 'AbortError'))");
+    assert_eq!(ended.logs, ["log: AbortError: gone (line 1, column 17)"]);
     let ended = run("async function f() { throw new Error('lost') }\nf();\nreturn");
     assert_eq!(fails(&ended)["message"], "lost");
+}
+
+/// F14: what a double does not hold arrives as `bigint` where it is a whole number, else as text.
+#[test]
+fn f14_numbers_are_not_rounded_however_they_are_written() {
+    for (written, kind, read) in [
+        ("9007199254740993.0", "bigint", "9007199254740993"),
+        ("9007199254740993e0", "bigint", "9007199254740993"),
+        ("-9.007199254740993E+15", "bigint", "-9007199254740993"),
+        ("1e23", "bigint", "100000000000000000000000"),
+        ("1e20", "number", "100000000000000000000"),
+        ("9007199254740992", "bigint", "9007199254740992"),
+        ("9007199254740991", "number", "9007199254740991"),
+        ("9007199254740993.5", "string", "9007199254740993.5"),
+        ("1e400", "string", "1e400"),
+        ("-1E400", "string", "-1E400"),
+        ("1e-400", "string", "1e-400"),
+        ("0.1", "number", "0.1"),
+        ("2.5e-7", "number", "2.5e-7"),
+        ("0e99999", "number", "0"),
+    ] {
+        let source =
+            "const { n } = await tools.a.b();\n[typeof n, String(n), typeof input, String(input)]";
+        let line = format!(
+            r#"{{"run":{{"source":{},"input":{written},"limits":{}}}}}"#,
+            json!(source),
+            limits()
+        );
+        let ended =
+            Sandbox::start().run_line(&line, |_| Some(format!(r#"{{"value":{{"n":{written}}}}}"#)));
+        assert_eq!(ended.end["done"]["value"], json!([kind, read, kind, read]), "{written}");
+    }
 }
 
 /// F14: whole numbers beyond 2^53 arrive as `bigint` and leave as they came; `__proto__` is a key.
@@ -271,7 +419,7 @@ fn console_and_what_scripts_know_from_elsewhere() {
         r#"log: a 1 -0 1n null undefined [1, "x"] {a: 1, "b c": {}} Map(1) {"k" => 1} Set(1) {1}"#,
         "warn: {d: 1970-01-01T00:00:00.000Z, r: /x/g, f: [Function: f], p: Promise {<fulfilled>}, o: [Circular]} Uint8Array(1) [1] TypeError: t (line 3, column 42) Symbol(s)",
         "error: x is 5% more",
-        "info: {}",
+        "info: {\"my-up\": {\"get-issue\": [Function: anonymous], get_issue: [Function: anonymous], then: [Function: anonymous], constructor: [Function: anonymous], toString: [Function: anonymous], __proto__: [Function: anonymous]}, b: {}}",
         "debug: P {q: 1}",
     ];
     assert_eq!(ended.logs, expected);
@@ -291,6 +439,21 @@ fn each_limit_names_its_setting() {
         let failure = fails(&ended);
         assert_eq!(failure["limit"], limit, "{failure}");
         assert!(failure["message"].as_str().unwrap().contains(limit), "{failure}");
+    }
+    // A loop without end is said with its line.
+    for (source, line) in [
+        ("const a = 1;\nwhile (true) {}", 2),
+        ("await null;\n\nfor (;;) {}", 3),
+        ("const a = 1;\nfunction f() {\n  do {} while (true) }\nf()", 3),
+        ("setTimeout(() => {\n  for (;;) {} }, 0);\nawait new Promise(() => {})", 2),
+        ("const a = 1;\n/^(a+)+$/.test('a'.repeat(40) + 'b')", 2),
+    ] {
+        let ended = run_within(source, "cpu_ms", 200);
+        assert_eq!(
+            (&fails(&ended)["line"], &fails(&ended)["limit"]),
+            (&json!(line), &json!("exec.cpu_time")),
+            "{source}"
+        );
     }
     let ended =
         run_within("for (let i = 0; i < 100; i++) console.log('x'.repeat(99))", "log", 1000);

@@ -57,6 +57,12 @@ async fn scripts_are_saved_listed_shown_and_removed() {
     assert_eq!(typed["schema"]["required"], json!(["a"]), "{typed}");
     let removed = daemon.cli(&["scripts", "remove", "sum"]).await.expect_code(0).stdout;
     assert!(removed.contains("sum is removed") && !file.exists(), "{removed}");
+    let fenced =
+        save(&daemon, "fenced", "```ts\n/** In a fence. */\nreturn 7\n```").await.expect_code(0);
+    assert!(fenced.stdout.contains("fenced(…) is saved"), "{}", fenced.stdout);
+    let shown = daemon.cli(&["scripts", "show", "fenced"]).await.expect_code(0).stdout;
+    assert!(!shown.contains("```") && shown.contains("/** In a fence. */"), "{shown}");
+    assert_eq!(daemon.cli(&["scripts", "run", "fenced"]).await.expect_code(0).stdout, "7\n");
     let missing = daemon.cli(&["scripts", "show", "sum"]).await.expect_code(1);
     assert!(missing.stderr.contains("no saved script `sum`"), "{}", missing.stderr);
 }
@@ -77,6 +83,8 @@ async fn what_cannot_run_is_not_saved() {
         assert!(refused.stderr.contains(words), "{words}: {}", refused.stderr);
     }
     assert!(!daemon.path("state/scripts").exists());
+    let unnamed = save(&daemon, "", "return 1").await.expect_code(2);
+    assert!(unnamed.stderr.contains("<NAME>"), "{}", unnamed.stderr);
     save(&daemon, "one", "return 1").await.expect_code(0);
     let full = save(&daemon, "two", "return 2").await.expect_code(1);
     assert!(full.stderr.contains("scripts.max"), "{}", full.stderr);
@@ -97,6 +105,12 @@ async fn scripts_are_run_with_checked_arguments() {
         (&["b=2"][..], "`a` is missing. It takes (a: number"),
         (&[r#"{"a":"1"}"#], "`a` is to be number"),
         (&["a=1", "c=2"], "there is no parameter `c`"),
+        (
+            &["a=x", "as=odd", "c=2"],
+            "`a` is to be number; `as` is to be \"sum\" | \"text\"; there is no parameter `c`",
+        ),
+        (&["a:=x", "a=2"], "\"x\" is no JSON; `a` is given twice"),
+        (&["a=1", "--timeout", "0"], "`timeout` is a number of seconds"),
     ] {
         let arguments: Vec<&str> = ["scripts", "run", "sum"].iter().chain(words).copied().collect();
         let refused = daemon.cli(&arguments).await.expect_code(2);

@@ -318,6 +318,140 @@ async fn f43_what_a_script_repeats_is_said() {
     }
 }
 
+/// F43: what mcpx itself refuses again and again is said as well, whoever asks: a wrong name, wrong arguments, a
+/// script that fails in the same way.
+#[tokio::test]
+async fn f43_mcpx_s_own_failures_are_counted() {
+    const AGAIN: &str = "failed 3 times in a row";
+    let (daemon, _) = one("", "");
+    let mut host = host(&daemon, "2025-11-25").await;
+    for (tool, arguments) in [
+        ("mcpx_call", json!({ "namespace": "up", "tool": "nope", "arguments": { "a": 1 } })),
+        ("mcpx_call", json!({ "namespace": "nope", "tool": "echo" })),
+        ("mcpx_call", json!({ "namespace": "up", "tool": "echo", "arguments": "[1]" })),
+        ("mcpx_call", json!({ "tool": "echo" })),
+        ("mcpx_search", json!({})),
+        ("mcpx_read", json!({ "uri": "mcpx://nope/a:b" })),
+        ("mcpx_exec", json!({ "code": "throw new Error('x')" })),
+        ("mcpx_scripts", json!({ "action": "show", "name": "x" })),
+    ] {
+        let mut said = Vec::new();
+        for _ in 0..3 {
+            let answer = host.call(tool, arguments.clone()).await;
+            assert!(failed(&answer), "{tool}: {answer}");
+            said.push(text_of(&answer).contains(AGAIN));
+        }
+        assert_eq!(said, [false, false, true], "{tool} {arguments}");
+    }
+    for call in ["tools.up.nope({ a: 2 })", "mcpx.search({ q: 1 })", "mcpx.read('mcpx://nope/c:d')"]
+    {
+        let code = format!(
+            "const said = []; for (let n = 0; n < 3; n++) try {{ await {call} }} \
+             catch (e) {{ said.push(e.message.includes('{AGAIN}')) }} return said"
+        );
+        assert_eq!(value(&mut host, &code).await, json!([false, false, true]), "{call}");
+    }
+}
+
+/// F43: a wrong name of one of mcpx's own tools has near ones.
+#[tokio::test]
+async fn f43_mcpx_s_own_tools_are_near() {
+    let (daemon, _) = one("", "");
+    let mut host = host(&daemon, "2025-11-25").await;
+    for times in 1..=3 {
+        let answer = host.call("mcpx_serch", json!({ "query": "x" })).await;
+        let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        assert!(message.contains("Did you mean mcpx_search"), "{message}");
+        assert_eq!(message.contains("3 times in a row"), times == 3, "{message}");
+    }
+}
+
+/// What a script did is said to be done only where somebody was reached.
+#[tokio::test]
+async fn what_reached_nobody_is_not_said_to_be_done() {
+    const DONE: &str = "What these did is done";
+    let (daemon, _) = one("", "call.idle_timeout = \"200ms\"");
+    let mut host = host(&daemon, "2025-11-25").await;
+    for (code, done) in [
+        ("await tools.up.nope({})", false),
+        ("await tools.nope.echo({})", false),
+        ("await mcpx.search('echo'); await artifacts.write('a', 'b'); throw 1", false),
+        ("await tools.up.echo({ text: 'x' }); throw 1", true),
+        ("await tools.up.fail({ text: 'x' })", true),
+        ("await tools.up.hang({})", true),
+        ("tools.up.slow({ ms: 60000 }); await tools.up.nope({})", true),
+    ] {
+        let answer = exec(&mut host, code).await;
+        assert!(failed(&answer), "{code}: {answer}");
+        let text = text_of(&answer);
+        assert!(text.contains("It had made"), "{code}: {text}");
+        assert_eq!(text.contains(DONE), done, "{code}: {text}");
+        assert_eq!(text.contains("No tool has run by these."), !done, "{code}: {text}");
+    }
+}
+
+/// An agent looks around before it calls; servers that were never listed are listed for that.
+#[tokio::test]
+async fn what_there_is_to_call() {
+    let fake = |daemon: &Daemon| daemon.fake("my-up").line("scope = \"global\"");
+    let policy = "[policy]\n\"my-up.ledger\" = \"deny\"";
+    let daemon = start(|daemon| vec![fake(daemon)], policy);
+    let mut host = host(&daemon, "2025-11-25").await;
+    let code = "const names = Object.keys(tools.my_up);
+        return [Object.keys(tools), names.includes('echo'), names.includes('ledger'), 'echo' in tools['my-up'],
+            'nope' in tools.my_up, 'my_up' in tools, await tools[Object.keys(tools)[0]].echo({ text: 'a' })]";
+    let said = value(&mut host, code).await;
+    assert_eq!(said, json!([["my-up"], true, false, true, false, true, "a"]));
+    let code = "const slow = tools.my_up.echo({ text: 'b' }); const known = 'echo' in tools.my_up; return [known, await slow]";
+    assert_eq!(value(&mut host, code).await, json!([true, "b"]));
+    let listed = value(&mut host, "return tools").await;
+    assert!(listed["my-up"].as_array().unwrap().contains(&json!("echo")), "{listed}");
+}
+
+/// `null` is a value, and none is said in words.
+#[tokio::test]
+async fn null_is_a_value() {
+    let (daemon, _) = one("", "");
+    let mut host = host(&daemon, "2025-11-25").await;
+    assert_eq!(text_of(&exec(&mut host, "return null").await), "null");
+    assert_eq!(text_of(&exec(&mut host, "return").await), "The script returned nothing.");
+    let code = json!({ "code": "return [input === null, typeof input]", "input": null });
+    assert_eq!(text_of(&host.call("mcpx_exec", code).await), "[true,\"object\"]");
+    let fenced = "```ts\nreturn 'in a fence'\n```";
+    assert_eq!(text_of(&exec(&mut host, fenced).await), "in a fence");
+    assert_eq!(text_of(&exec(&mut host, r"return 'a\ud800b'").await), "a\u{fffd}b");
+    let code = json!({ "code": "1", "timeout": 0 });
+    let answer = host.call("mcpx_exec", code).await;
+    assert!(failed(&answer) && text_of(&answer).contains("greater than 0"), "{answer}");
+}
+
+/// An address of an artifact that is none says what is wrong with it; so does a line that is none.
+#[tokio::test]
+async fn c14_wrong_addresses_of_artifacts_are_told() {
+    let (daemon, _) = one("", "");
+    let mut host = host(&daemon, "2025-11-25").await;
+    for uri in [
+        "mcpx://artifacts/abc",
+        "mcpx://artifacts/",
+        "mcpx://artifacts",
+        "MCPX://Artifacts/00112233445566778899AABBCCDDEEFF",
+    ] {
+        let answer = host.call("mcpx_read", json!({ "uri": uri })).await;
+        let text = text_of(&answer);
+        assert!(failed(&answer) && text.contains("32 digits"), "{uri}: {text}");
+        assert!(!text.contains("namespace"), "{uri}: {text}");
+        let direct = host.request("resources/read", json!({ "uri": uri })).await;
+        let message = direct["error"]["message"].as_str().unwrap_or_else(|| panic!("{direct}"));
+        assert!(message.contains("32 digits"), "{uri}: {message}");
+    }
+    let code = "return (await artifacts.write('a', 'one\\ntwo')).uri";
+    let uri = text_of(&exec(&mut host, code).await).lines().next().unwrap().to_owned();
+    let answer = host.call("mcpx_read", json!({ "uri": uri, "lines": "0" })).await;
+    assert!(failed(&answer) && text_of(&answer).contains("count from 1"), "{answer}");
+    let answer = host.call("mcpx_read", json!({ "uri": uri, "lines": "1" })).await;
+    assert!(text_of(&answer).starts_with("one"), "{answer}");
+}
+
 /// Issue 5: the limit that struck is named, with its setting; the calls' own limits are theirs.
 #[tokio::test]
 async fn limits_are_named() {
@@ -376,8 +510,14 @@ async fn what_a_script_does_not_wait_for() {
     let mut host = host(&daemon, "2025-11-25").await;
     let answer = exec(&mut host, "void tools.up.ledger({ text: 'x' })").await;
     assert!(!failed(&answer), "{answer}");
-    assert_eq!(text_of(&answer), "The script returned nothing.");
+    let said = blocks(&answer);
+    assert_eq!(said[0], "The script returned nothing.");
+    assert!(said[1].contains("[warn] a call was not awaited"), "{said:?}");
     assert_eq!(fake.ledger("effect").len(), 1);
+    let answer = exec(&mut host, "return tools.up.add({ a: 1, b: 2 }).sum").await;
+    assert!(text_of(&answer).contains("without `await` it is a promise"), "{answer}");
+    let answer = exec(&mut host, "tools.up.add({ a: 1, b: 2 }); return 5").await;
+    assert_eq!(text_of(&answer), "5");
     let code = "const slow = tools.up.slow({ ms: 60000 });
         for (let n = 0; n < 100; n++) await tools.up.echo({ text: 'x' })";
     let code = json!({ "code": code, "timeout": 2 });

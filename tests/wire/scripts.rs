@@ -48,6 +48,9 @@ crate::for_revisions! { all_real;
 #[tokio::test]
 async fn mistakes_are_told_in_words() {
     let daemon = one("");
+    let mut early = host(&daemon, "2025-11-25").await;
+    let none = text_of(&act(&mut early, json!({ "action": "show", "name": "greet" })).await);
+    assert!(none.contains("there is no saved script `greet`; none is saved yet"), "{none}");
     save(&daemon, "greet", GREET).await;
     let mut host = host(&daemon, "2025-11-25").await;
     for (arguments, words) in [

@@ -75,6 +75,13 @@ pub enum Missing {
     /// An address without a namespace.
     #[error("`{0}` names no namespace; addresses are mcpx://<namespace>/<the server's own URI>")]
     NoNamespace(String),
+    /// The address of something that mcpx keeps itself, but not as it is written.
+    #[error(
+        "`{0}` is no address of a stored result or file: these are {begin} with 32 digits, 0-9 and \
+         a-f, behind it; take it whole from the result that names it",
+        begin = uri::artifact("")
+    )]
+    NoArtifact(String),
     /// A namespace that is none.
     #[error("`{address}` leads nowhere: there is no namespace `{namespace}`")]
     UnknownNamespace {
@@ -323,6 +330,9 @@ impl OffersView {
 fn missing(address: &str) -> Missing {
     match uri::split(address) {
         None => Missing::NotOurs(address.to_owned()),
+        Some((namespace, _)) if namespace.eq_ignore_ascii_case(uri::ARTIFACTS) => {
+            Missing::NoArtifact(address.to_owned())
+        }
         Some((_, "") | ("", _)) => Missing::NoNamespace(address.to_owned()),
         Some((namespace, _)) => Missing::UnknownNamespace {
             address: address.to_owned(),

@@ -20,6 +20,7 @@ mod tasks;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use self::exec::Wanted;
 use super::broker::Said;
 use super::dispatch::Context;
 use super::hosts::door::Door;
@@ -74,7 +75,7 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         }
         OpCall::Prompt(wanted) => offers::prompt(context, wanted).await,
         OpCall::Call(wanted) => calls::call(context, wanted, None).await,
-        OpCall::Exec(wanted) => exec::exec(context, wanted, None, None).await,
+        OpCall::Exec(wanted) => exec::run(context, Wanted::Given(wanted), None, None).await,
         OpCall::Ask(wanted) => calls::ask(context, wanted, None).await,
         OpCall::Questions { .. } => Ok(questions::list(context)),
         OpCall::Question { id } => questions::show(context, &id),
@@ -83,7 +84,7 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         OpCall::Cancel { id } => questions::say(context, &id, &Said::Cancel),
         OpCall::Scripts => scripts::list(context).await,
         OpCall::Script { name } => scripts::show(context, &name).await,
-        OpCall::ScriptRun(wanted) => scripts::run(context, wanted, None, None).await,
+        OpCall::ScriptRun(wanted) => exec::run(context, Wanted::Saved(wanted), None, None).await,
         OpCall::ScriptSave { name, code } => scripts::save(context, &name, &code).await,
         OpCall::ScriptRemove { name } => scripts::remove(context, &name).await,
         OpCall::Tasks => Ok(tasks::list(context)),

@@ -13,11 +13,12 @@ use super::super::dispatch::Context;
 use super::super::events::Event;
 use super::super::support::progress::{self, CallNote, ProgressSender, Wants};
 use super::super::support::task;
+use super::exec::{self, Wanted};
 use super::sse::{self, EventSender};
-use super::{calls, exec, inside, scripts, servers};
+use super::{calls, inside, servers};
 use crate::control::types::{
     ConsoleLine, EventView, EventsAnswer, EventsRequest, LogLine, Missed, QuestionClosed,
-    WhoAnswers, stream as names,
+    RunRequest, WhoAnswers, stream as names,
 };
 use crate::control::{ApiError, OpCall};
 use crate::protocol::jsonrpc::RawJson;
@@ -79,31 +80,22 @@ pub(super) fn open(
                 calls::ask(context, wanted, notes).await
             }));
         }
-        OpCall::Exec(wanted) => {
-            let told = Told { progress: wanted.progress, questions: wanted.questions };
-            let (console, heard) = console(&context);
-            task::spawn(with_progress(
-                context,
-                told,
-                sender,
-                Some(heard),
-                async |context, notes| exec::exec(context, wanted, notes, Some(console)).await,
-            ));
-        }
-        OpCall::ScriptRun(wanted) => {
-            let told = Told { progress: wanted.progress, questions: wanted.questions };
-            let (console, heard) = console(&context);
-            task::spawn(with_progress(
-                context,
-                told,
-                sender,
-                Some(heard),
-                async |context, notes| scripts::run(context, wanted, notes, Some(console)).await,
-            ));
-        }
+        OpCall::Exec(wanted) => script(context, Wanted::Given(wanted), sender),
+        OpCall::ScriptRun(wanted) => script(context, Wanted::Saved(wanted), sender),
         _ => return None,
     }
     Some(Ok(receiver))
+}
+
+/// Runs a script, whose console is heard.
+fn script(context: Arc<Context>, wanted: Wanted, sender: EventSender) {
+    let RunRequest { progress, questions, .. } = *wanted.run();
+    let told = Told { progress, questions };
+    let (console, heard) = console(&context);
+    let run = async move |context: &Context, notes| {
+        exec::run(context, wanted, notes, Some(console)).await
+    };
+    task::spawn(with_progress(context, told, sender, Some(heard), run));
 }
 
 fn view(event: &Event) -> EventView {

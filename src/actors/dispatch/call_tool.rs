@@ -9,7 +9,7 @@ use super::arguments::{self, Wanted};
 use super::as_task::{self, Plan};
 use super::nearest::did_you_mean;
 use super::outside::{self, Origin};
-use super::{Context, Request, Told, recorded, tools};
+use super::{Context, OWN, Request, Told, recorded, tools};
 use crate::actors::catalog::{CatalogServer, Listing, Snapshot, ToolRecord};
 use crate::actors::upstreams::{Answers, Caller, Reason};
 use crate::protocol::jsonrpc::{Object, RawJson};
@@ -20,22 +20,37 @@ use crate::script::names;
 use crate::transport::clock;
 
 pub(super) async fn answer(context: &Context, request: Request, params: &Object) -> Outcome {
-    let told = |text: String| Ok(tool_result::text_result(&text, true));
-    let wanted = match arguments::wanted(params.get("arguments")) {
+    let given = params.get("arguments");
+    let wanted = match arguments::wanted(given) {
         Ok(wanted) => wanted,
-        Err(text) => return told(text),
+        Err(text) => {
+            let result = tool_result::text_result(&text, true);
+            let given = given.map(RawJson::as_bytes).unwrap_or_default();
+            return Ok(request.repeats.told(OWN, "mcpx_call", given, result));
+        }
     };
     match prepare(context, &request.caller, &wanted).await {
         Ok(prepared) => start(context, request, params, prepared).await,
-        Err(result) => Ok(result),
+        Err(result) => Ok(turned_down(&request, &wanted, result)),
     }
 }
 
-/// A call that a script makes: it waits for the outcome, which is always a result.
-pub(super) async fn for_script(context: &Context, request: Request, wanted: &Wanted) -> RawJson {
+/// What became of a script's call.
+#[derive(Debug)]
+pub(super) struct Ran {
+    /// Always a result.
+    pub(super) result: RawJson,
+    /// Whether the tool may have run.
+    pub(super) reached: bool,
+}
+
+/// A call that a script makes: it waits for the outcome.
+pub(super) async fn for_script(context: &Context, request: Request, wanted: &Wanted) -> Ran {
     let prepared = match prepare(context, &request.caller, wanted).await {
         Ok(prepared) => prepared,
-        Err(result) => return result,
+        Err(result) => {
+            return Ran { result: turned_down(&request, wanted, result), reached: false };
+        }
     };
     // A task only where there is no other way, kept as long as it is waited for (U-57).
     let ttl = context.settings().call.total;
@@ -44,10 +59,18 @@ pub(super) async fn for_script(context: &Context, request: Request, wanted: &Wan
     params.set("name", RawJson::write(&prepared.tool.name));
     params.set("arguments", prepared.arguments.clone());
     // A script has its results whole: they cost a model nothing.
-    match run(context, request, params.write(), prepared, task, 0).await {
-        Ok(result) => result,
-        Err(error) => tool_result::text_result(&error.message, true),
-    }
+    let result = run(context, request, params.write(), prepared, task, 0).await;
+    let result = result.unwrap_or_else(|error| tool_result::text_result(&error.message, true));
+    let unreached = [Reason::Busy, Reason::Unavailable, Reason::NotConfirmed].map(Reason::as_str);
+    let reason = tool_result::reason(&result);
+    let reached = reason.is_none_or(|reason| !unreached.contains(&&*reason));
+    Ran { result, reached }
+}
+
+/// The result of a call that reached nobody, with words where it is made again and again.
+fn turned_down(request: &Request, wanted: &Wanted, result: RawJson) -> RawJson {
+    let arguments = wanted.arguments.as_ref().map(RawJson::as_bytes).unwrap_or_default();
+    request.repeats.told(&wanted.namespace, &wanted.tool, arguments, result)
 }
 
 /// Runs the call, as a task where that is what it is to be.
@@ -183,7 +206,7 @@ async fn run(
     };
     let key: Arc<str> = Arc::from(server.def.key.as_str());
     let outcome = tools::upstream_call(context, request, key, &tool, upstream, task).await;
-    let (result, failed) = match outcome {
+    let result = match outcome {
         // Neither a success nor a failure yet, and the host's own business.
         Ok(Ok(result)) if questions::is_asking(&result) => return Ok(result),
         Ok(Err(error)) if asks_host && answers::is_for_host(&error) => {
@@ -202,31 +225,16 @@ async fn run(
                 let origin = Origin { maker, name: tool.name.clone(), owner };
                 result = Box::pin(outside::keep_outside(context, result, origin)).await;
             }
-            (if failed { explain(result, &arguments, &tool) } else { result }, failed)
+            if failed { explain(result, &arguments, &tool) } else { result }
         }
         // H-63: what a model can mend is a result, in the upstream's words and with the schema.
         Ok(Err(error)) => {
             let text = format!("{} ({})", questions::told_urls(&error), error.code);
-            (tool_result::text_result(&with_schema(&text, &tool), true), true)
+            tool_result::text_result(&with_schema(&text, &tool), true)
         }
-        Err(told) => (told.as_tool_result(), true),
+        Err(told) => told.as_tool_result(),
     };
-    let times = repeats.note(&server.def.key, &tool.name, arguments.as_bytes(), failed);
-    Ok(if times >= SAID_FROM {
-        tool_result::append_text(&result, &same_again(times))
-    } else {
-        result
-    })
-}
-
-/// From this many identical failures on, the caller is told that repeating does not help (F43).
-const SAID_FROM: u32 = 3;
-
-fn same_again(times: u32) -> String {
-    format!(
-        "This same call has failed {times} times in a row with the same arguments. Change the \
-         arguments or try another tool."
-    )
+    Ok(repeats.told(&server.def.key, &tool.name, arguments.as_bytes(), result))
 }
 
 /// An upstream's error result, with the schema where the arguments do not fit it.

@@ -30,6 +30,9 @@ impl Part {
             Some((from, "")) => (number(from)?, usize::MAX),
             Some((from, to)) => (number(from)?, number(to)?),
         };
+        if name == "lines" && from == 0 {
+            return Err(format!("`lines` count from 1, so that `{text}` is none of them"));
+        }
         if from <= to { Ok((from, to)) } else { Err(wrong()) }
     }
 }
@@ -325,6 +328,8 @@ mod tests {
         assert_eq!(Part::range("lines", "2-5"), Ok((2, 5)));
         assert_eq!(Part::range("lines", "7"), Ok((7, 7)));
         assert_eq!(Part::range("lines", "7-"), Ok((7, usize::MAX)));
+        let none = Part::range("lines", "0-9").unwrap_err();
+        assert!(none.contains("count from 1"), "{none}");
         for odd in ["", "5-2", "a-b", "-3"] {
             assert!(Part::range("lines", odd).unwrap_err().contains("lines"), "{odd}");
         }

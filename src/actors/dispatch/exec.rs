@@ -20,7 +20,7 @@ use self::notes::Notes;
 pub(super) use self::tool::answer;
 use super::as_task::{self, Plan};
 use super::outside::{self, Origin};
-use super::{Context, Listed, Repeats, Request, Subject, Told, rounds};
+use super::{Context, Listed, OWN, Repeats, Request, Subject, Told, rounds};
 use crate::actors::artifacts::Stored;
 use crate::actors::exec::{Deadline, Running, ScriptLine};
 use crate::actors::support::progress::ProgressSender;
@@ -30,9 +30,6 @@ use crate::protocol::model::tasks::Support;
 use crate::protocol::session::Outcome;
 use crate::script::wire;
 use crate::transport::clock;
-
-/// The server that runs scripts, where texts and states name one.
-const OWN: &str = "mcpx";
 
 /// A script to be run.
 #[derive(Debug, Default)]

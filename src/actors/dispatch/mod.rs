@@ -71,6 +71,9 @@ pub(crate) use subscriptions::subscribe;
 pub(crate) use tools::{own_names, shows_core, visible_views};
 pub(crate) use types::declare as declare_types;
 
+/// The server of mcpx's own tools, where texts and states name one.
+const OWN: &str = "mcpx";
+
 /// The handles that a request may use. One for the whole daemon.
 #[derive(Debug, Clone)]
 pub struct Context {

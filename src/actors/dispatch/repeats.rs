@@ -4,6 +4,12 @@ use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
+use crate::protocol::jsonrpc::RawJson;
+use crate::protocol::model::tool_result;
+
+/// From this many identical failures on, the caller is told that repeating does not help (F43).
+const SAID_FROM: u32 = 3;
+
 /// The last failing calls of one host, by digest.
 #[derive(Debug)]
 pub(crate) struct Repeats {
@@ -18,7 +24,7 @@ impl Repeats {
     }
 
     /// Notes how a call went; returns how often in a row it has failed now, 0 where it did not.
-    pub(crate) fn note(&self, server: &str, tool: &str, arguments: &[u8], failed: bool) -> u32 {
+    fn note(&self, server: &str, tool: &str, arguments: &[u8], failed: bool) -> u32 {
         // Arguments can be long; nothing is looked up where nothing is remembered.
         let idle = || self.recent.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
         if !failed && idle() {
@@ -38,6 +44,38 @@ impl Repeats {
             recent.pop_front();
         }
         times + 1
+    }
+
+    /// The result of a call of `tool`, with words where the same call has failed before.
+    pub(crate) fn told(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: &[u8],
+        result: RawJson,
+    ) -> RawJson {
+        let failed = tool_result::is_error(&result);
+        match self.words(server, tool, arguments, failed) {
+            Some(words) => tool_result::append_text(&result, &words),
+            None => result,
+        }
+    }
+
+    /// The words alone.
+    pub(crate) fn words(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: &[u8],
+        failed: bool,
+    ) -> Option<String> {
+        let times = self.note(server, tool, arguments, failed);
+        (times >= SAID_FROM).then(|| {
+            format!(
+                "This same call has failed {times} times in a row with the same arguments. Change the \
+                 arguments or try another tool."
+            )
+        })
     }
 }
 

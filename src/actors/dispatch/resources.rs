@@ -112,8 +112,9 @@ pub(super) fn view(context: &Context) -> Arc<OffersView> {
 pub(super) fn missing_error(address: &str, missing: &Missing) -> RpcError {
     match missing {
         Missing::Ambiguous { those, .. } => answers::ambiguous(those, missing.to_string()),
-        Missing::NotOurs(_) | Missing::NoNamespace(_) | Missing::UnknownNamespace { .. } => {
-            answers::no_resource(address, missing.to_string())
-        }
+        Missing::NotOurs(_)
+        | Missing::NoNamespace(_)
+        | Missing::NoArtifact(_)
+        | Missing::UnknownNamespace { .. } => answers::no_resource(address, missing.to_string()),
     }
 }

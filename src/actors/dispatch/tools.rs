@@ -9,11 +9,11 @@ use super::listed::Views;
 use super::outcome::Told;
 use super::rounds::{self, Subject};
 use super::{
-    Context, Request, call_tool, core_tools, exec, namespaces, nearest, offers, op_tools,
+    Context, OWN, Request, call_tool, core_tools, exec, namespaces, nearest, offers, op_tools,
     read_tool, recorded, resources, resources_tool, scripts_tool, search, status, task_tool, types,
 };
 use crate::actors::catalog::{Listing, ToolRecord, View, ViewTool};
-use crate::actors::upstreams::{CallWant, Caller, Reason};
+use crate::actors::upstreams::{CallWant, Reason};
 use crate::protocol::hex::hex;
 use crate::protocol::http_rules::param_headers;
 use crate::protocol::jsonrpc::{Code, Method, Object, RawJson, RpcError};
@@ -97,52 +97,28 @@ pub(super) async fn call(context: &Context, mut request: Request) -> Outcome {
     let name = name.ok_or_else(|| malformed("tools/call needs a `name`"))?;
     let settings = context.settings();
     let view = context.catalog.view(&settings.expose);
+    let arguments = member("arguments");
     if shows_core(&settings, &view) && core_tools::find(&name).is_some() {
-        return match name.as_str() {
-            "mcpx_namespaces" => {
-                let arguments = member("arguments");
-                Ok(Box::pin(namespaces::answer(context, &request.caller, arguments.as_ref())).await)
-            }
-            "mcpx_search" => {
-                let arguments = member("arguments");
-                Ok(Box::pin(search::answer(context, &request.caller, arguments.as_ref())).await)
-            }
-            "mcpx_exec" => Box::pin(exec::answer(context, request)).await,
-            "mcpx_scripts" => Box::pin(scripts_tool::answer(context, request)).await,
-            "mcpx_types" => {
-                let arguments = member("arguments");
-                Ok(Box::pin(types::answer(context, &request.caller, arguments.as_ref())).await)
-            }
-            "mcpx_read" => Box::pin(read_tool::answer(context, request)).await,
-            "mcpx_resources" => {
-                let arguments = member("arguments");
-                let (caller, session) = (&request.caller, request.tasks.session.as_deref());
-                let answer = resources_tool::answer(context, caller, session, arguments.as_ref());
-                Ok(Box::pin(answer).await)
-            }
-            "mcpx_task" => {
-                let arguments = member("arguments");
-                Ok(Box::pin(task_tool::answer(context, &request, arguments.as_ref())).await)
-            }
-            "mcpx_status" => {
-                Ok(Box::pin(status::answer(context, member("arguments").as_ref())).await)
-            }
-            _ => {
-                let params = Object::read_or_empty(Some(&request.params));
-                Box::pin(call_tool::answer(context, request, &params)).await
-            }
-        };
+        let repeats = Arc::clone(&request.repeats);
+        let outcome = call_core(context, request, &name, arguments.as_ref()).await?;
+        // It knows whose tool failed.
+        if name == "mcpx_call" {
+            return Ok(outcome);
+        }
+        let given = arguments.as_ref().map(RawJson::as_bytes).unwrap_or_default();
+        return Ok(repeats.told(OWN, &name, given, outcome));
     }
     if settings.expose.ops
         && let Some(op) = op_tools::find(&name)
     {
-        let arguments = member("arguments");
-        return Ok(Box::pin(op_tools::answer(context, op, arguments.as_ref())).await);
+        let answer = Box::pin(op_tools::answer(context, op, arguments.as_ref())).await;
+        let given = arguments.as_ref().map(RawJson::as_bytes).unwrap_or_default();
+        return Ok(request.repeats.told(OWN, &name, given, answer));
     }
     let unlisted;
     let entry = match view.find(&name) {
         Some(entry) => entry,
-        None => match Box::pin(find_unlisted(context, &request.caller, &name)).await? {
+        None => match Box::pin(find_unlisted(context, &request, &name)).await? {
             Ok(entry) => {
                 unlisted = entry;
                 &unlisted
@@ -151,7 +127,7 @@ pub(super) async fn call(context: &Context, mut request: Request) -> Outcome {
         },
     };
     if let Some(headers) = &request.headers {
-        param_headers::check_call(headers, &entry.definition, member("arguments").as_ref())?;
+        param_headers::check_call(headers, &entry.definition, arguments.as_ref())?;
     }
     if name != entry.tool.name && context.inside.audit.is_on() {
         request.caller.source.named = Some(name.as_str().into());
@@ -175,6 +151,34 @@ pub(super) async fn call(context: &Context, mut request: Request) -> Outcome {
     }
     let answered = upstream_call(context, request, key, &entry.tool, upstream, task).await;
     answered.unwrap_or_else(|told| Ok(told.as_tool_result()))
+}
+
+/// Calls one of the core tools.
+async fn call_core(
+    context: &Context,
+    request: Request,
+    name: &str,
+    arguments: Option<&RawJson>,
+) -> Outcome {
+    let caller = &request.caller;
+    Ok(match name {
+        "mcpx_namespaces" => Box::pin(namespaces::answer(context, caller, arguments)).await,
+        "mcpx_search" => Box::pin(search::answer(context, caller, arguments)).await,
+        "mcpx_exec" => return Box::pin(exec::answer(context, request)).await,
+        "mcpx_scripts" => return Box::pin(scripts_tool::answer(context, request)).await,
+        "mcpx_types" => Box::pin(types::answer(context, caller, arguments)).await,
+        "mcpx_read" => return Box::pin(read_tool::answer(context, request)).await,
+        "mcpx_resources" => {
+            let session = request.tasks.session.as_deref();
+            Box::pin(resources_tool::answer(context, caller, session, arguments)).await
+        }
+        "mcpx_task" => Box::pin(task_tool::answer(context, &request, arguments)).await,
+        "mcpx_status" => Box::pin(status::answer(context, arguments)).await,
+        _ => {
+            let params = Object::read_or_empty(Some(&request.params));
+            return Box::pin(call_tool::answer(context, request, &params)).await;
+        }
+    })
 }
 
 /// What is called of whom.
@@ -208,9 +212,10 @@ async fn call_as_task(
 /// of that).
 async fn find_unlisted(
     context: &Context,
-    caller: &Caller,
+    request: &Request,
     name: &str,
 ) -> Result<Result<ViewTool, Told>, RpcError> {
+    let caller = &request.caller;
     let settings = context.settings();
     let mut told = None;
     // More than one only where one prefix begins with another.
@@ -231,7 +236,14 @@ async fn find_unlisted(
         Listing::Incomplete(why) => Some(unlistable(name, &server.def.key, why)),
         Listing::Never | Listing::Whole => None,
     });
-    told.or(unreadable).map_or_else(|| Err(unknown_tool(name, &view)), |told| Ok(Err(told)))
+    if let Some(told) = told.or(unreadable) {
+        return Ok(Err(told));
+    }
+    let mut error = unknown_tool(&settings, name, &view);
+    if let Some(words) = request.repeats.words(OWN, name, &[], true) {
+        error.message = format!("{} {words}", error.message);
+    }
+    Err(error)
 }
 
 fn unlistable(name: &str, server: &str, why: &str) -> Told {
@@ -275,9 +287,11 @@ pub(super) fn with_addresses(context: &Context, server: &str, result: RawJson) -
 }
 
 /// Says what is near, and which servers may yet have it (F48).
-fn unknown_tool(name: &str, view: &View) -> RpcError {
+fn unknown_tool(settings: &Settings, name: &str, view: &View) -> RpcError {
+    let own = own_tools(settings, view);
+    let own: Vec<String> = own.iter().filter_map(|tool| tool.member_str("name")).collect();
     let known = view.tools().iter().map(|entry| entry.name.as_str());
-    let near = nearest::did_you_mean(name, known);
+    let near = nearest::did_you_mean(name, own.iter().map(String::as_str).chain(known));
     let unlisted = if view.waits_for_lists() {
         " Some servers could not be listed yet: mcpx_status or `mcpx status` says which and why."
     } else {

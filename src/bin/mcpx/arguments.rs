@@ -1,6 +1,9 @@
 //! The arguments of `mcpx call`: one JSON object, or KEY=VALUE each, typed by the tool's schema.
 
+use clap::ArgMatches;
 use mcpx::protocol::jsonrpc::{Object, RawJson};
+
+use crate::ended::Ended;
 
 /// What was typed.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,6 +21,17 @@ pub(crate) struct Pair {
     text: String,
     /// KEY:=JSON.
     json: bool,
+}
+
+/// The arguments of a command.
+pub(crate) fn of(matches: &ArgMatches) -> Result<Typed, Ended> {
+    let words: Vec<String> =
+        matches.get_many("arguments").map(|words| words.cloned().collect()).unwrap_or_default();
+    let stdin = || {
+        std::io::read_to_string(std::io::stdin())
+            .map_err(|error| format!("the arguments cannot be read from stdin: {error}"))
+    };
+    read(&words, stdin).map_err(Ended::Usage)
 }
 
 /// Reads the words; `input` gives what stands on stdin.
@@ -60,21 +74,55 @@ fn pair(word: &str) -> Result<Pair, String> {
 }
 
 /// The object of pairs, each value of the type that the tool's input schema gives to its key. A key
-/// that the schema does not know stays text: the server judges it.
+/// that the schema does not know stays text: the server judges it. An error names every mistake.
 pub(crate) fn typed(pairs: &[Pair], schema: Option<&RawJson>) -> Result<RawJson, String> {
-    let properties = schema.and_then(|schema| schema.member("properties"));
-    let mut object = Object::new();
-    for pair in pairs {
-        if object.contains(&pair.key) {
-            return Err(format!("`{}` is given twice", pair.key));
-        }
-        let property = properties.as_ref().and_then(|properties| properties.member(&pair.key));
-        object.set(pair.key.clone(), value(pair, property.as_ref())?);
-    }
-    Ok(object.write())
+    object_of(pairs, schema, Err)
 }
 
-fn value(pair: &Pair, property: Option<&RawJson>) -> Result<RawJson, String> {
+/// The same for who judges the whole, and says all that is wrong at once: a value that does not fit stays text.
+pub(crate) fn guessed(pairs: &[Pair], schema: &RawJson) -> Result<RawJson, String> {
+    object_of(pairs, Some(schema), |_| Ok(()))
+}
+
+/// `unfit` says what becomes of a value that has another type.
+fn object_of(
+    pairs: &[Pair],
+    schema: Option<&RawJson>,
+    unfit: impl Fn(String) -> Result<(), String>,
+) -> Result<RawJson, String> {
+    let properties = schema.and_then(|schema| schema.member("properties"));
+    let (mut object, mut mistakes) = (Object::new(), Vec::new());
+    for pair in pairs {
+        let property = properties.as_ref().and_then(|properties| properties.member(&pair.key));
+        let text = RawJson::write(&pair.text);
+        let value = match value(pair, property.as_ref()) {
+            Ok(value) => value,
+            Err(Unfit::NoJson(why)) => {
+                mistakes.push(why);
+                text
+            }
+            Err(Unfit::Other(why)) => {
+                mistakes.extend(unfit(why).err());
+                text
+            }
+        };
+        if object.contains(&pair.key) {
+            mistakes.push(format!("`{}` is given twice", pair.key));
+        }
+        object.set(pair.key.clone(), value);
+    }
+    if mistakes.is_empty() { Ok(object.write()) } else { Err(mistakes.join("; ")) }
+}
+
+/// Why a value is not taken.
+enum Unfit {
+    /// It was to be JSON.
+    NoJson(String),
+    /// It has another type than its schema says.
+    Other(String),
+}
+
+fn value(pair: &Pair, property: Option<&RawJson>) -> Result<RawJson, Unfit> {
     let types = property.map(types_of).unwrap_or_default();
     let takes = |name: &str| types.iter().any(|of| of == name);
     if !pair.json && (types.is_empty() || takes("string")) {
@@ -84,8 +132,13 @@ fn value(pair: &Pair, property: Option<&RawJson>) -> Result<RawJson, String> {
     let fits = |raw: &RawJson| pair.json || types.iter().any(|of| is_of(raw, of));
     match parsed {
         Ok(raw) if fits(&raw) => Ok(raw),
-        _ if pair.json => Err(format!("`{}`: {:?} is no JSON", pair.key, pair.text)),
-        _ => Err(format!("`{}` is of type {}, not {:?}", pair.key, types.join(" or "), pair.text)),
+        _ if pair.json => Err(Unfit::NoJson(format!("`{}`: {:?} is no JSON", pair.key, pair.text))),
+        _ => Err(Unfit::Other(format!(
+            "`{}` is of type {}, not {:?}",
+            pair.key,
+            types.join(" or "),
+            pair.text
+        ))),
     }
 }
 
@@ -156,6 +209,10 @@ mod tests {
         assert!(typed_words(&["hello"]).unwrap_err().contains("KEY=VALUE"));
         assert!(typed_words(&["=x"]).unwrap_err().contains("KEY=VALUE"));
         assert!(typed_words(&["t=1", "t=2"]).unwrap_err().contains("twice"));
+        assert_eq!(
+            typed_words(&["n=x", "b=y", "n=1"]).unwrap_err(),
+            "`n` is of type integer, not \"x\"; `b` is of type boolean, not \"y\"; `n` is given twice"
+        );
         assert!(typed_words(&["{\"a\":"]).unwrap_err().contains("no JSON"));
     }
 }

@@ -7,6 +7,7 @@ use mcpx::control::types::{
     ApiError, CallRequest, ConsoleLine, ToolsAnswer, WhoAnswers, stream as names,
 };
 use mcpx::protocol::jsonrpc::{Object, RawJson};
+use mcpx::protocol::model::tool_result;
 use serde::Deserialize;
 
 use crate::arguments::{self, Typed};
@@ -22,16 +23,9 @@ use crate::waiting::Waiting;
 /// Runs it.
 pub(crate) async fn run(reach: &Reach<'_>, matches: &ArgMatches) -> Outcome {
     let text = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
-    let words: Vec<String> =
-        matches.get_many("arguments").map(|words| words.cloned().collect()).unwrap_or_default();
     let (namespace, tool) = (text("namespace"), text("tool"));
     let project = setup::project(matches.get_one("project"));
-    let stdin = || {
-        std::io::read_to_string(std::io::stdin())
-            .map_err(|error| format!("the arguments cannot be read from stdin: {error}"))
-    };
-    let typed = arguments::read(&words, stdin).map_err(Ended::Usage)?;
-    let arguments = match typed {
+    let arguments = match arguments::of(matches)? {
         Typed::Whole(raw) => raw,
         Typed::Pairs(pairs) if pairs.is_empty() => RawJson::empty_object(),
         Typed::Pairs(pairs) => {
@@ -161,19 +155,30 @@ pub(crate) fn is_event_stream(headers: &http::HeaderMap) -> bool {
 
 /// The result for people; that of a failed call goes to stderr (product.md 2).
 fn show(printer: Printer, result: &Bytes) -> Outcome {
+    shown(printer, result, |result, is_error| {
+        let text = readable(result);
+        if is_error {
+            output::remark(&text);
+            Ok(())
+        } else {
+            output::line(&text)
+        }
+    })
+}
+
+/// A result of a tool, by `print` for people; one that says that it failed ends the command so.
+pub(crate) fn shown(
+    printer: Printer,
+    result: &Bytes,
+    print: impl FnOnce(&Object, bool) -> Outcome,
+) -> Outcome {
     let raw = RawJson::parse(result.clone())
         .map_err(|error| Ended::Failed(format!("the result is {error}")))?;
-    let object = Object::read_or_empty(Some(&raw));
-    let is_error = object.get("isError").is_some_and(|flag| flag.as_bytes() == b"true");
+    let is_error = tool_result::is_error(&raw);
     if printer.json {
         output::bytes(raw.as_bytes())?;
     } else {
-        let text = readable(&object);
-        if is_error {
-            output::remark(&text);
-        } else {
-            output::line(&text)?;
-        }
+        print(&Object::read_or_empty(Some(&raw)), is_error)?;
     }
     if is_error { Err(Ended::Told) } else { Ok(()) }
 }

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use mcpx::control::ops::{OPS, Op, OpName, Param, ParamKind};
+use mcpx::control::ops::{OPS, Op, OpName, Param, ParamKind, Place};
 
 use crate::ended::Outcome;
 use crate::hosts::Desk;
@@ -276,7 +277,12 @@ fn argument(op: &Op, param: &'static Param) -> Option<Arg> {
                 (_, "id") => "ID",
                 _ => "NAME",
             };
-            arg.value_name(shown).required(param.required)
+            let arg = arg.value_name(shown).required(param.required);
+            if param.place == Place::Path {
+                arg.value_parser(NonEmptyStringValueParser::new())
+            } else {
+                arg
+            }
         }
     })
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use bytes::Bytes;
 use clap::ArgMatches;
 use mcpx::control::OpCall;
-use mcpx::control::types::{ExecRequest, WhoAnswers};
-use mcpx::protocol::jsonrpc::{Object, RawJson};
+use mcpx::control::types::{ExecRequest, RunRequest, WhoAnswers};
+use mcpx::protocol::jsonrpc::RawJson;
 
-use crate::call::{block, streamed};
+use crate::call::{block, shown, streamed};
 use crate::ended::{Ended, Outcome};
 use crate::output::{self, Printer};
 use crate::person::Person;
@@ -24,19 +24,30 @@ pub(crate) async fn run(reach: &Reach<'_>, matches: &ArgMatches) -> Outcome {
         })?),
         None => None,
     };
-    // A person at this end answers what is asked; for others it is shown, with how to answer it. Where the
-    // script came by stdin, nobody can be asked there.
-    let person = if file == "-" { None } else { Person::at_terminal(reach) };
+    let code = read(file)?;
+    let call = |run| OpCall::Exec(ExecRequest { code, input, run });
+    // Where the script came by stdin, nobody can be asked there.
+    let (title, may_ask) = if file == "-" { ("script", false) } else { (file, true) };
+    run_as(reach, matches, title.to_owned(), may_ask, call).await
+}
+
+/// Runs a script, however it is named, and shows what comes of it. A person at this end answers what is asked,
+/// where that may be; for others it is shown, with how to answer it.
+pub(crate) async fn run_as(
+    reach: &Reach<'_>,
+    matches: &ArgMatches,
+    title: String,
+    may_ask: bool,
+    call: impl FnOnce(RunRequest) -> OpCall,
+) -> Outcome {
+    let person = if may_ask { Person::at_terminal(reach) } else { None };
     let who = if person.is_some() { WhoAnswers::Here } else { WhoAnswers::Elsewhere };
-    let call = OpCall::Exec(ExecRequest {
-        code: read(file)?,
-        input,
+    let call = call(RunRequest {
         timeout: matches.get_one::<u64>("timeout").copied(),
         project: setup::project(matches.get_one("project")),
         progress: reach.printer.lively,
         questions: Some(who),
     });
-    let title = if file == "-" { "script".to_owned() } else { file.to_owned() };
     let result = streamed(reach, &call, title, person).await?;
     show(reach.printer, &result)
 }
@@ -52,22 +63,16 @@ pub(crate) fn read(file: &str) -> Result<String, Ended> {
 }
 
 /// The value on stdout; what else there is, and why there is none, on stderr (product.md 2).
-pub(crate) fn show(printer: Printer, result: &Bytes) -> Outcome {
-    let raw = RawJson::parse(result.clone())
-        .map_err(|error| Ended::Failed(format!("the result is {error}")))?;
-    let object = Object::read_or_empty(Some(&raw));
-    let is_error = object.get("isError").is_some_and(|flag| flag.as_bytes() == b"true");
-    if printer.json {
-        output::bytes(raw.as_bytes())?;
-    } else {
-        let blocks = object.get("content").and_then(RawJson::elements).unwrap_or_default();
-        for (at, shown) in blocks.iter().map(block).enumerate() {
+fn show(printer: Printer, result: &Bytes) -> Outcome {
+    shown(printer, result, |result, is_error| {
+        let blocks = result.get("content").and_then(RawJson::elements).unwrap_or_default();
+        for (at, text) in blocks.iter().map(block).enumerate() {
             if at == 0 && !is_error {
-                output::line(&shown)?;
+                output::line(&text)?;
             } else {
-                output::remark(&shown);
+                output::remark(&text);
             }
         }
-    }
-    if is_error { Err(Ended::Told) } else { Ok(()) }
+        Ok(())
+    })
 }

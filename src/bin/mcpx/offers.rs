@@ -75,13 +75,7 @@ fn contents(uri: &str, answer: Bytes) -> Result<(Vec<u8>, bool), Ended> {
 
 /// `mcpx prompt NAMESPACE PROMPT [KEY=VALUE…]`: its messages.
 pub(crate) async fn prompt(reach: &Reach<'_>, matches: &ArgMatches) -> Outcome {
-    let words: Vec<String> =
-        matches.get_many("arguments").map(|words| words.cloned().collect()).unwrap_or_default();
-    let stdin = || {
-        std::io::read_to_string(std::io::stdin())
-            .map_err(|error| format!("the arguments cannot be read from stdin: {error}"))
-    };
-    let arguments = match arguments::read(&words, stdin).map_err(Ended::Usage)? {
+    let arguments = match arguments::of(matches)? {
         Typed::Whole(raw) => raw,
         // A prompt's arguments are texts.
         Typed::Pairs(pairs) => arguments::typed(&pairs, None).map_err(Ended::Usage)?,

@@ -5,16 +5,13 @@ use comfy_table::Cell;
 use mcpx::control::OpCall;
 use mcpx::control::types::{
     ScriptAnswer, ScriptRemoved, ScriptRunRequest, ScriptSaved, ScriptView, ScriptsAnswer,
-    WhoAnswers,
 };
 
 use crate::arguments::{self, Typed};
-use crate::call::streamed;
 use crate::ended::{Ended, Outcome};
 use crate::output::Printer;
-use crate::person::Person;
 use crate::reach::{Reach, understood};
-use crate::{exec, setup, tables};
+use crate::{exec, tables};
 
 /// `mcpx scripts list`.
 pub(crate) fn list(printer: Printer, answer: &ScriptsAnswer) -> String {
@@ -61,34 +58,20 @@ pub(crate) fn save(matches: &ArgMatches) -> Result<OpCall, Ended> {
 /// `mcpx scripts run NAME [KEY=VALUE…]`.
 pub(crate) async fn run(reach: &Reach<'_>, matches: &ArgMatches) -> Outcome {
     let name = name(matches);
-    let words: Vec<String> =
-        matches.get_many("arguments").map(|words| words.cloned().collect()).unwrap_or_default();
-    let stdin = || {
-        std::io::read_to_string(std::io::stdin())
-            .map_err(|error| format!("the arguments cannot be read from stdin: {error}"))
-    };
-    let arguments = match arguments::read(&words, stdin).map_err(Ended::Usage)? {
+    let arguments = match arguments::of(matches)? {
         Typed::Whole(raw) => raw,
         Typed::Pairs(pairs) => {
-            // Its parameters say of what type the values are.
+            // Its parameters say of what type the values are; what does not fit is told with all the rest.
             let body = reach.ask(&OpCall::Script { name: name.clone() }).await?;
             let schema = understood::<ScriptAnswer>(&body)?.schema;
-            arguments::typed(&pairs, Some(&schema)).map_err(Ended::Usage)?
+            arguments::guessed(&pairs, &schema).map_err(Ended::Usage)?
         }
     };
-    // A person at this end answers what is asked; for others it is shown, with how to answer it.
-    let person = Person::at_terminal(reach);
-    let who = if person.is_some() { WhoAnswers::Here } else { WhoAnswers::Elsewhere };
-    let call = OpCall::ScriptRun(ScriptRunRequest {
-        name: name.clone(),
-        arguments: Some(arguments),
-        timeout: matches.get_one::<u64>("timeout").copied(),
-        project: setup::project(matches.get_one("project")),
-        progress: reach.printer.lively,
-        questions: Some(who),
-    });
-    let result = streamed(reach, &call, name, person).await?;
-    exec::show(reach.printer, &result)
+    let call = |run| {
+        let (name, arguments) = (name.clone(), Some(arguments));
+        OpCall::ScriptRun(ScriptRunRequest { name, arguments, run })
+    };
+    exec::run_as(reach, matches, name.clone(), true, call).await
 }
 
 fn name(matches: &ArgMatches) -> String {

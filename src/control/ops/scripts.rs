@@ -1,5 +1,6 @@
 //! The ops on saved scripts.
 
+use super::exec::{PROGRESS, PROJECT, QUESTIONS, TIMEOUT};
 use super::{CHANGE, END, Needs, OUTSIDE, Op, OpName, Param, ParamKind, Place, READ, Verb, text};
 
 const NAME: Param = text("name", Place::Path, true, "The script's name.");
@@ -47,28 +48,10 @@ pub(super) const RUN: Op = Op {
             required: false,
             doc: "The script's arguments: members of its `input`.",
         },
-        Param {
-            name: "timeout",
-            kind: ParamKind::Count,
-            place: Place::Body,
-            required: false,
-            doc: "How long it may run, in seconds; at most exec.timeout.",
-        },
-        text("project", Place::Body, false, "The project folder on whose behalf it runs."),
-        Param {
-            name: "progress",
-            kind: ParamKind::Switch,
-            place: Place::Body,
-            required: false,
-            doc: "Whether progress, and what the script tells `console`, is sent as events before the result.",
-        },
-        text(
-            "questions",
-            Place::Body,
-            false,
-            "Questions of its calls are sent as events and kept: `here` where a person at this end \
-             answers them, `elsewhere` where they are only shown.",
-        ),
+        TIMEOUT,
+        PROJECT,
+        PROGRESS,
+        QUESTIONS,
     ],
     effect: OUTSIDE,
     title: "Run a saved script",

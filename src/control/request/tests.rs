@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::control::OPS;
+use crate::control::types::RunRequest;
 
 /// One call of each op with every parameter set.
 pub(in crate::control) fn samples() -> Vec<OpCall> {
@@ -18,6 +19,12 @@ pub(in crate::control) fn samples() -> Vec<OpCall> {
         id: "k3fp".to_owned(),
         content: call.arguments.clone(),
         value: Some("x".to_owned()),
+    };
+    let run = RunRequest {
+        timeout: Some(3),
+        project: server(),
+        progress: true,
+        questions: Some(WhoAnswers::Here),
     };
     let changes = json!({"call.idle_timeout": "2m", "x": null}).as_object().unwrap().clone();
     vec![
@@ -53,10 +60,7 @@ pub(in crate::control) fn samples() -> Vec<OpCall> {
         OpCall::Exec(ExecRequest {
             code: "return input".to_owned(),
             input: Some(RawJson::parse("[12345678901234567890]".into()).unwrap()),
-            timeout: Some(3),
-            project: server(),
-            progress: true,
-            questions: Some(WhoAnswers::Here),
+            run: run.clone(),
         }),
         OpCall::Questions { follow: true },
         OpCall::Question { id: "a/b".to_owned() },
@@ -68,10 +72,7 @@ pub(in crate::control) fn samples() -> Vec<OpCall> {
         OpCall::ScriptRun(ScriptRunRequest {
             name: "n".to_owned(),
             arguments: Some(RawJson::empty_object()),
-            timeout: Some(3),
-            project: server(),
-            progress: true,
-            questions: Some(WhoAnswers::Here),
+            run,
         }),
         OpCall::ScriptSave { name: "n".to_owned(), code: "return 1".to_owned() },
         OpCall::ScriptRemove { name: "n".to_owned() },

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::WhoAnswers;
+use super::RunRequest;
 use crate::protocol::jsonrpc::RawJson;
 
 /// `GET /v1/scripts`.
@@ -41,22 +41,14 @@ pub struct ScriptAnswer {
 }
 
 /// `POST /v1/scripts/{name}/run`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptRunRequest {
     /// The script.
     pub name: String,
     /// Its arguments.
     pub arguments: Option<RawJson>,
-    /// How long it may run, in seconds; at most `exec.timeout`.
-    pub timeout: Option<u64>,
-    /// The project folder on whose behalf it runs.
-    pub project: Option<String>,
-    /// Whether progress, and what it tells `console`, is sent before the result.
-    #[serde(default)]
-    pub progress: bool,
-    /// Whether questions of its calls are sent and kept, and who answers them.
-    pub questions: Option<WhoAnswers>,
+    /// How it runs.
+    pub run: RunRequest,
 }
 
 /// `PUT /v1/scripts/{name}`.

@@ -19,4 +19,4 @@ pub use message::{Message, Method, Notification, Request, Response};
 pub use object::Object;
 pub use parse::{Incoming, Malformed, parse, parse_noting, salvage_cut_id, salvage_id};
 pub use pretty::pretty;
-pub use raw::{BadJson, RawJson};
+pub use raw::{BadJson, RawJson, present};

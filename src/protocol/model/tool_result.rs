@@ -71,6 +71,11 @@ pub fn refused_call(reason: &str, text: &str, audit: Option<&str>) -> RawJson {
     result.write()
 }
 
+/// Why mcpx itself refused or lost the call, where it did.
+pub fn reason(result: &RawJson) -> Option<String> {
+    result.member("_meta")?.member_str(REASON_KEY)
+}
+
 /// As much of a tool's result as says that it failed.
 pub fn wrong() -> RawJson {
     let mut result = Object::new();
@@ -136,6 +141,8 @@ mod tests {
         let refused = refused_result("busy", "too many");
         assert!(is_error(&refused));
         assert_eq!(refused.member("_meta").unwrap().as_str(), r#"{"dev.mcpx/reason":"busy"}"#);
+        assert_eq!(reason(&refused).as_deref(), Some("busy"));
+        assert_eq!(reason(&text_result("x", true)), None);
     }
 
     #[test]

@@ -1,19 +1,22 @@
 //! What the prelude may ask of this program.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::pipe::Out;
+use super::pipe::{Lines, Out};
 use super::trace::Positions;
 use crate::protocol::jsonrpc::RawJson;
-use crate::script::wire::{Call, FromSandbox, Log, Target};
+use crate::script::wire::{Call, FromSandbox, Log, Target, ToSandbox};
 
 /// State that the engine's host functions share with the run.
 pub(super) struct Bridge {
     now: fn() -> Instant,
     out: Arc<Out>,
+    lines: RefCell<Lines>,
+    /// What came while something else was waited for.
+    early: RefCell<VecDeque<Result<ToSandbox, ()>>>,
     /// The processor time is used up.
     over: Cell<bool>,
     /// Nobody reads what we say.
@@ -39,6 +42,8 @@ impl Bridge {
         Self {
             now,
             out,
+            lines: RefCell::default(),
+            early: RefCell::default(),
             over: Cell::new(false),
             gone: Cell::new(false),
             open: Cell::new(0),
@@ -60,6 +65,49 @@ impl Bridge {
         let arguments = RawJson::trusted(arguments);
         self.open.set(self.open.get() + 1);
         self.say(&FromSandbox::Call(Call { call: u64::from(number), target, arguments }));
+    }
+
+    /// From here on the daemon is heard by these.
+    pub(super) fn listen(&self, lines: Lines) {
+        self.lines.replace(lines);
+    }
+
+    /// Waits for the daemon to say more, for as long as this; `false` once it has gone.
+    pub(super) fn wait(&self, wait: Option<Duration>) -> bool {
+        let has_some = !self.early.borrow().is_empty();
+        has_some || self.lines.borrow_mut().fill(wait).unwrap_or(false)
+    }
+
+    /// What it has said next; an error where that is nothing it could say.
+    pub(super) fn heard(&self) -> Option<Result<ToSandbox, ()>> {
+        let early = self.early.borrow_mut().pop_front();
+        early.or_else(|| self.next_line())
+    }
+
+    fn next_line(&self) -> Option<Result<ToSandbox, ()>> {
+        self.lines.borrow_mut().next().map(understood)
+    }
+
+    /// What there is to call, as the daemon says it. The script stands still meanwhile: names are asked for
+    /// in the middle of its expressions.
+    pub(super) fn offered(&self) -> String {
+        self.say(&FromSandbox::Offered);
+        self.flush();
+        let mut lines = self.lines.borrow_mut();
+        let mut early = self.early.borrow_mut();
+        let mut offered = None;
+        while offered.is_none() && !self.gone.get() {
+            match lines.wait().ok().flatten().map(understood) {
+                Some(Ok(ToSandbox::Offered(told))) => offered = Some(told.as_str().to_owned()),
+                Some(Ok(other)) => early.push_back(Ok(other)),
+                Some(Err(())) | None => self.gone.set(true),
+            }
+        }
+        // What was read with it is not waited for again.
+        while let Some(line) = lines.next() {
+            early.push_back(understood(line));
+        }
+        offered.unwrap_or_else(|| "[]".to_owned())
     }
 
     pub(super) fn say(&self, frame: &FromSandbox) {
@@ -169,6 +217,11 @@ impl Bridge {
         due.then(|| timers.clear(number))?;
         Some(number)
     }
+}
+
+/// What the daemon has said.
+fn understood(line: &[u8]) -> Result<ToSandbox, ()> {
+    serde_json::from_slice(line).map_err(drop)
 }
 
 impl Timers {

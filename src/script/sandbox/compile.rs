@@ -9,19 +9,21 @@ use std::thread;
 
 use oxc_allocator::{Allocator, Box, TakeIn as _, Vec as List};
 use oxc_ast::ast::{
-    ClassType, ExportDefaultDeclarationKind as Default, Expression, FunctionType, Program,
-    Statement,
+    ClassType, ExportDefaultDeclarationKind as Default, Expression, FunctionType, NumberBase,
+    Program, Statement, UnaryOperator,
 };
 use oxc_ast::builder::AstBuilder;
+use oxc_ast_visit::{VisitMut, walk_mut};
 use oxc_codegen::{Codegen, CodegenOptions, CommentOptions};
 use oxc_diagnostics::Diagnostics;
 use oxc_parser::{ParseOptions, Parser};
 use oxc_semantic::SemanticBuilder;
-use oxc_span::{GetSpan as _, SourceType};
+use oxc_span::{GetSpan as _, SourceType, Span};
 use oxc_transformer::{TransformOptions, Transformer};
 
 use super::trace::{Place, Positions};
 use crate::script::wire::Failure;
+use crate::script::without_fence;
 
 /// The name of the script in the engine's traces.
 pub(super) const FILE: &str = "script";
@@ -46,8 +48,9 @@ pub(super) struct Compiled {
     pub(super) positions: Positions,
 }
 
-/// Takes the types out of `source`.
+/// Takes the types out of `source`, which may stand in a fence of Markdown.
 pub(super) fn compile(source: &str) -> Result<Compiled, Failure> {
+    let source = &*without_fence(source);
     let stack = STACK + source.len() * STACK_PER_BYTE;
     let compiler = thread::Builder::new().name("compiler".to_owned()).stack_size(stack);
     thread::scope(|scope| {
@@ -61,7 +64,9 @@ pub(super) fn compile(source: &str) -> Result<Compiled, Failure> {
 fn compiled(source: &str) -> Result<Compiled, Failure> {
     let allocator = Allocator::default();
     let options = ParseOptions { allow_return_outside_function: true, ..ParseOptions::default() };
-    let parsed = Parser::new(&allocator, source, SourceType::ts()).with_options(options).parse();
+    // A module, because of what may stand at its top: `await`, `for await`, `await using`.
+    let kind = SourceType::ts().with_module(true);
+    let parsed = Parser::new(&allocator, source, kind).with_options(options).parse();
     refuse(source, &parsed.diagnostics)?;
     let mut program = parsed.program;
     program.hashbang = None;
@@ -73,6 +78,7 @@ fn compiled(source: &str) -> Result<Compiled, Failure> {
         .build_with_scoping(scoping, &mut program);
     refuse(source, &transformed.diagnostics)?;
     give_value(source, &allocator, &mut program)?;
+    Marks { allocator: &allocator }.visit_program(&mut program);
     let options = CodegenOptions {
         comments: CommentOptions::disabled(),
         source_map_path: Some(FILE.into()),
@@ -184,6 +190,67 @@ fn last_value<'a>(body: &mut List<'a, Statement<'a>>) -> Option<Expression<'a>> 
     }
 }
 
+/// Puts marks before statements for which the engine notes no place: without one it takes what fails there
+/// (`const { a } = null`, a loop without end) for a part of whatever it noted last.
+struct Marks<'a> {
+    allocator: &'a Allocator,
+}
+
+impl<'a> VisitMut<'a> for Marks<'a> {
+    fn visit_statements(&mut self, statements: &mut List<'a, Statement<'a>>) {
+        walk_mut::walk_statements(self, statements);
+        if statements.iter().all(|statement| mark(statement).is_none()) {
+            return;
+        }
+        let mut marked = List::with_capacity_in(statements.len() * 2, &self.allocator);
+        for statement in statements.take_in(&self.allocator) {
+            marked.extend(mark(&statement).map(|mark| self.marked(mark, statement.span())));
+            marked.push(statement);
+        }
+        *statements = marked;
+    }
+}
+
+impl<'a> Marks<'a> {
+    fn marked(&self, mark: Mark, span: Span) -> Statement<'a> {
+        let builder = AstBuilder::new(self.allocator);
+        let mut value =
+            Expression::new_numeric_literal(span, 0.0, None, NumberBase::Decimal, &builder);
+        if mark == Mark::Kept {
+            value =
+                Expression::new_unary_expression(span, UnaryOperator::UnaryPlus, value, &builder);
+        }
+        Statement::new_expression_statement(span, value, &builder)
+    }
+}
+
+/// What stands before a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    /// A number alone, of which nothing remains but the place.
+    Place,
+    /// Something to do, however little: where a loop goes back to its beginning, the engine says that it is at
+    /// what was done before.
+    Kept,
+}
+
+fn mark(statement: &Statement<'_>) -> Option<Mark> {
+    match statement {
+        Statement::LabeledStatement(it) => mark(&it.body),
+        Statement::ReturnStatement(it) => it.argument.as_ref().map(|_| Mark::Place),
+        Statement::VariableDeclaration(_)
+        | Statement::ClassDeclaration(_)
+        | Statement::IfStatement(_)
+        | Statement::SwitchStatement(_) => Some(Mark::Place),
+        Statement::DoWhileStatement(_)
+        | Statement::ForInStatement(_)
+        | Statement::ForOfStatement(_)
+        | Statement::ForStatement(_)
+        | Statement::WhileStatement(_) => Some(Mark::Kept),
+        _ => None,
+    }
+}
+
 /// A mistake in the text of the script.
 fn mistake(message: String, place: Option<Place>) -> Failure {
     Failure {
@@ -213,7 +280,7 @@ mod tests {
     fn code(source: &str) -> String {
         let compiled = compile(source).unwrap();
         let inner = compiled.code.strip_prefix(BEFORE).unwrap().strip_suffix(AFTER).unwrap();
-        inner.trim().to_owned()
+        inner.replace("0;\n", "").trim().to_owned()
     }
 
     #[test]

@@ -17,6 +17,11 @@ impl Cpu {
         Self { start: used(), limit: Duration::from_millis(limit_ms) }
     }
 
+    /// The same with more time.
+    pub(super) fn with_more(self, more_ms: u64) -> Self {
+        Self { limit: self.limit + Duration::from_millis(more_ms), ..self }
+    }
+
     /// What may still be used; `None` when nothing may.
     pub(super) fn left(&self) -> Option<Duration> {
         let left = (self.start + self.limit).saturating_sub(used());

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rquickjs::context::EvalOptions;
-use rquickjs::{CatchResultExt as _, Context, Ctx, FromJs, Function, Object, Persistent, Runtime};
+use rquickjs::{
+    CatchResultExt as _, Context, Ctx, FromJs, Function, Object, Persistent, Runtime, Value,
+};
 
 use super::bridge::Bridge;
 use super::cpu::Cpu;
@@ -15,6 +17,7 @@ use crate::script::wire::Limits;
 
 /// What a script finds: `core` makes it, with the help of the others.
 const CORE: &str = include_str!("prelude/core.js");
+const JSON: &str = include_str!("prelude/json.js");
 const INSPECT: &str = include_str!("prelude/inspect.js");
 const WEB: &str = include_str!("prelude/web.js");
 
@@ -49,7 +52,8 @@ impl Engine {
             let make = || {
                 let part = |code| evaluate::<Function<'_>>(&ctx, code, PRELUDE);
                 let host = host::functions(&ctx, &bridge)?;
-                let made: Object<'_> = part(CORE)?.call((host, part(INSPECT)?, part(WEB)?))?;
+                let made: Object<'_> =
+                    part(CORE)?.call((host, part(JSON)?, part(INSPECT)?, part(WEB)?))?;
                 let rejected = Persistent::save(&ctx, made.get::<_, Function<'_>>("rejected")?);
                 Ok((Persistent::save(&ctx, made), rejected))
             };
@@ -88,16 +92,16 @@ impl Engine {
         self.runtime.set_memory_limit(limits.memory.saturating_add(RESERVE));
     }
 
-    /// Does what is queued. Whether some of it could not be done, for which memory must be missing.
-    pub(super) fn work(&self) -> bool {
-        let mut failed = false;
+    /// Does what is queued. What was thrown last where some of it could not be done: time is over, or memory
+    /// is missing.
+    pub(super) fn work(&self) -> Option<Persistent<Value<'static>>> {
+        let mut failed = None;
         while !self.bridge.must_stop() {
             match self.runtime.execute_pending_job() {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(job) => {
-                    failed = true;
-                    job.0.with(|ctx| drop(ctx.catch()));
+                    failed = Some(job.0.with(|ctx| Persistent::save(&ctx, ctx.catch())));
                 }
             }
         }

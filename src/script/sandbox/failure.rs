@@ -5,7 +5,7 @@ use std::time::Duration;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Deserialize;
 
-use super::trace::Positions;
+use super::trace::{Place, Positions};
 use crate::protocol::jsonrpc::RawJson;
 use crate::script::wire::{Failure, Limits, limit};
 
@@ -19,9 +19,16 @@ pub(super) struct Told {
     limit: Option<Box<str>>,
 }
 
+impl Told {
+    /// Where in the script it was thrown.
+    pub(super) fn place(&self, positions: &Positions) -> Option<Place> {
+        self.stack.as_deref().and_then(|stack| positions.place(stack))
+    }
+}
+
 /// What was thrown and caught by nobody.
 pub(super) fn uncaught(told: Told, positions: &Positions, limits: &Limits) -> Failure {
-    let place = told.stack.as_deref().and_then(|stack| positions.place(stack));
+    let place = told.place(positions);
     let failure = match (told.name.as_str(), told.message.as_str()) {
         ("InternalError", "out of memory") => memory(limits),
         ("RangeError", "Maximum call stack size exceeded") => stack(limits),
@@ -34,6 +41,10 @@ pub(super) fn uncaught(told: Told, positions: &Positions, limits: &Limits) -> Fa
             content: told.content,
         },
     };
+    at(place, failure)
+}
+
+fn at(place: Option<Place>, failure: Failure) -> Failure {
     Failure { line: place.map(|place| place.0), column: place.map(|place| place.1), ..failure }
 }
 
@@ -93,14 +104,15 @@ pub(super) fn source(bytes: usize, longest: usize) -> Failure {
     )
 }
 
-/// Too much processor time.
-pub(super) fn cpu(allowed: Duration) -> Failure {
-    struck(
+/// Too much processor time, and where it was by then.
+pub(super) fn cpu(allowed: Duration, place: Option<Place>) -> Failure {
+    let failure = struck(
         limit::CPU_TIME,
         format!(
             "the script used more than {allowed:?} of processor time (exec.cpu_time): look for a loop without end, or do less in one script"
         ),
-    )
+    );
+    at(place, failure)
 }
 
 /// Too much memory.
@@ -160,6 +172,14 @@ pub(super) fn plain(name: &str, message: &str) -> Failure {
         limit: None,
         content: None,
     }
+}
+
+/// What a script that gives no value may have meant otherwise: `tools.a.b().c` is nothing.
+pub(super) fn unawaited(calls: usize) -> String {
+    let these = if calls == 1 { "a call was".to_owned() } else { format!("{calls} calls were") };
+    format!(
+        "{these} not awaited: without `await` it is a promise, which has none of the value's members"
+    )
 }
 
 /// What `console` was told in vain.

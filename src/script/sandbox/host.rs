@@ -30,6 +30,9 @@ fn talking<'js>(ctx: &Ctx<'js>, bridge: &Rc<Bridge>, host: &Object<'js>) -> rqui
     let log = move |level: String, text: String| own.log(level, text);
     host.set("log", Function::new(ctx.clone(), log)?)?;
     let own = Rc::clone(bridge);
+    let offered = move || own.offered();
+    host.set("offered", Function::new(ctx.clone(), offered)?)?;
+    let own = Rc::clone(bridge);
     let room = move || u32::try_from(own.log_left()).unwrap_or(u32::MAX);
     host.set("room", Function::new(ctx.clone(), room)?)?;
     let own = Rc::clone(bridge);

@@ -1,5 +1,7 @@
 //! A run: the script is started, told what comes of its calls, and brought to its end.
 
+use std::time::Duration;
+
 use rquickjs::{Ctx, Function, Object, Persistent, Promise, Value};
 
 use serde::Deserialize;
@@ -8,7 +10,7 @@ use super::compile::{self, FILE};
 use super::cpu::Cpu;
 use super::engine::{Engine, evaluate};
 use super::failure::{self, Told};
-use super::pipe::{Lines, Out};
+use super::pipe::Out;
 use crate::protocol::jsonrpc::RawJson;
 use crate::script::wire::{Answer, Failure, FromSandbox, Limits, Log, Outcome, Run, ToSandbox};
 
@@ -38,7 +40,7 @@ enum Stop {
 }
 
 /// Runs a script to its end, and says it.
-pub(super) fn run(engine: &Engine, run: &Run, mut lines: Lines, out: &Out, cpu: Cpu) {
+pub(super) fn run(engine: &Engine, run: &Run, out: &Out, cpu: Cpu) {
     let longest = run.limits.source;
     let compiled = if run.source.len() > longest {
         Err(failure::source(run.source.len(), longest))
@@ -49,7 +51,7 @@ pub(super) fn run(engine: &Engine, run: &Run, mut lines: Lines, out: &Out, cpu: 
         engine.limit(&run.limits, cpu);
         engine.bridge.set_positions(compiled.positions);
         let live = Live { engine, limits: run.limits, cpu };
-        live.run(&compiled.code, run.input.as_ref(), &mut lines)
+        live.run(&compiled.code, run.input.as_ref())
     });
     let frame = match ended {
         Ok(value) => FromSandbox::Done { value },
@@ -66,37 +68,42 @@ pub(super) fn run(engine: &Engine, run: &Run, mut lines: Lines, out: &Out, cpu: 
 }
 
 impl Live<'_> {
-    fn run(
-        &self,
-        code: &str,
-        input: Option<&RawJson>,
-        lines: &mut Lines,
-    ) -> Result<Option<RawJson>, Stop> {
+    fn run(&self, code: &str, input: Option<&RawJson>) -> Result<Option<RawJson>, Stop> {
         let bridge = &self.engine.bridge;
         let promise = self.start(code, input)?;
+        // Calls that were not answered when the script's function ended.
+        let mut unawaited = None;
         loop {
-            let starved = self.engine.work();
-            if bridge.is_over() {
-                return Err(Stop::Failed(failure::cpu(self.cpu.limit())));
-            }
+            let failed = self.engine.work();
             let settled = self.inside(|ctx, _| Ok(ended(ctx, &promise)?.is_some()))?;
+            if bridge.is_over() {
+                return Err(Stop::Failed(self.explain(failed)));
+            }
+            if settled {
+                unawaited.get_or_insert(bridge.open());
+            }
             let timer = bridge.next_timer();
             if bridge.open() == 0 {
                 // Calls that nobody awaits are made all the same; timers end with the script.
                 if settled {
-                    return self.value(&promise);
+                    let value = self.value(&promise)?;
+                    if let (None, Some(calls @ 1..)) = (&value, unawaited) {
+                        bridge.log("warn".to_owned(), failure::unawaited(calls));
+                    }
+                    return Ok(value);
                 }
                 if timer.is_none() {
-                    let why =
-                        if starved { failure::memory(&self.limits) } else { failure::never() };
-                    return Err(Stop::Failed(why));
+                    return Err(Stop::Failed(match failed {
+                        Some(_) => failure::memory(&self.limits),
+                        None => failure::never(),
+                    }));
                 }
             }
             bridge.flush();
             if bridge.must_stop() {
                 return Err(Stop::Gone);
             }
-            self.wait(lines, timer)?;
+            self.wait(timer)?;
         }
     }
 
@@ -120,18 +127,19 @@ impl Live<'_> {
     }
 
     /// Waits for an answer or a timer, and tells the script.
-    fn wait(&self, lines: &mut Lines, timer: Option<std::time::Duration>) -> Result<(), Stop> {
-        if !lines.fill(timer).unwrap_or(false) {
+    fn wait(&self, timer: Option<Duration>) -> Result<(), Stop> {
+        let bridge = &self.engine.bridge;
+        if !bridge.wait(timer) {
             return Err(Stop::Gone);
         }
-        while let Some(line) = lines.next() {
+        while let Some(heard) = bridge.heard() {
             // What is no answer would be waited for until the deadline: better an end at once.
-            let Ok(ToSandbox::Answer(answer)) = serde_json::from_slice(line) else {
+            let Ok(ToSandbox::Answer(answer)) = heard else {
                 return Err(Stop::Gone);
             };
             self.answered(&answer)?;
         }
-        while let Some(number) = self.engine.bridge.due_timer() {
+        while let Some(number) = bridge.due_timer() {
             self.inside(|_, prelude| {
                 prelude.get::<_, Function<'_>>("fire")?.call::<_, ()>((number,))
             })?;
@@ -149,8 +157,8 @@ impl Live<'_> {
                     Err(_) => settle.call((answer.call, "unread", ctx.catch())),
                 },
                 Outcome::Thrown(thrown) => {
-                    let text = serde_json::to_string(thrown).unwrap_or_default();
-                    settle.call((answer.call, "thrown", ctx.json_parse(text)?))
+                    let thrown = parsed(ctx, prelude, &RawJson::write(thrown))?;
+                    settle.call((answer.call, "thrown", thrown))
                 }
             }
         })
@@ -205,11 +213,9 @@ impl Live<'_> {
         done.map_err(|thrown| Stop::Failed(self.explain(thrown)))
     }
 
-    /// What was thrown, in words.
+    /// What was thrown, in words. Also of a script whose time is over: the error by which the engine ends it
+    /// tells where it was, and the engine gives the little time that it takes to say so.
     fn explain(&self, thrown: Option<Persistent<Value<'static>>>) -> Failure {
-        if self.engine.bridge.is_over() {
-            return failure::cpu(self.cpu.limit());
-        }
         self.engine.open_reserve(&self.limits);
         let prelude = self.engine.prelude.clone();
         let told: Option<String> = thrown.and_then(|thrown| {
@@ -219,13 +225,12 @@ impl Live<'_> {
                 describe.call((thrown,)).ok()
             })
         });
+        let told = told.and_then(|told| serde_json::from_str::<Option<Told>>(&told).ok());
         if self.engine.bridge.is_over() {
-            return failure::cpu(self.cpu.limit());
+            let place = told.flatten().and_then(|told| told.place(self.engine.bridge.positions()));
+            return failure::cpu(self.cpu.limit(), place);
         }
-        match told.and_then(|told| serde_json::from_str(&told).ok()) {
-            Some(told) => self.failure(told),
-            None => failure::broken(),
-        }
+        told.map_or_else(failure::broken, |told| self.failure(told))
     }
 
     fn failure(&self, told: Option<Told>) -> Failure {
@@ -263,8 +268,35 @@ fn parsed<'js>(
 
 /// Whether there may be a number that a double cannot hold: so many digits in a row, wherever.
 fn has_long_number(json: &[u8]) -> bool {
-    /// 2^53 has as many.
-    const DIGITS: usize = 16;
+    has_many_digits(json) || memchr::memchr2_iter(b'e', b'E', json).any(|at| is_far(json, at))
+}
+
+/// 2^53 has as many.
+const DIGITS: usize = 16;
+
+/// Whether the number with its exponent here may be beyond 2^53, or nearer to 0 than a double can be.
+fn is_far(json: &[u8], at: usize) -> bool {
+    /// The smallest doubles have as many digits before their first one; with all of their digits kept, fewer.
+    const SMALLEST: usize = 290;
+    let is_part = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
+    let before = json.get(..at).unwrap_or_default().iter().rev().take(DIGITS);
+    let mantissa = before.take_while(is_part).count();
+    let after = json.get(at + 1..).unwrap_or_default();
+    let (sign, digits) = match after.split_first() {
+        Some((sign @ (b'-' | b'+'), digits)) => (*sign, digits),
+        _ => (b'+', after),
+    };
+    if mantissa == 0 || !digits.first().is_some_and(u8::is_ascii_digit) {
+        return false;
+    }
+    let exponent = digits.iter().take_while(|digit| digit.is_ascii_digit());
+    let exponent = exponent.fold(0_usize, |sum, digit| {
+        sum.saturating_mul(10).saturating_add(usize::from(digit - b'0'))
+    });
+    if sign == b'-' { exponent >= SMALLEST } else { mantissa + exponent >= DIGITS }
+}
+
+fn has_many_digits(json: &[u8]) -> bool {
     let mut at = DIGITS - 1;
     while let Some(byte) = json.get(at) {
         if !byte.is_ascii_digit() {
@@ -295,8 +327,18 @@ mod tests {
         for long in ["1234567890123456", "[1,-9007199254740993]", "{\"a\":12345678901234567890}"] {
             assert!(has_long_number(long.as_bytes()), "{long}");
         }
-        let short =
-            ["", "1", "123456789012345", "[123456789012345,123456789012345.5]", "{\"a\":\"b\"}"];
+        for long in ["1e400", "[1.5E+14]", "9.007199254740993e15", "-1e-400", "90071992547409.93e2"]
+        {
+            assert!(has_long_number(long.as_bytes()), "{long}");
+        }
+        let short = [
+            "",
+            "1",
+            "123456789012345",
+            "[123456789012345,123456789012345.5]",
+            "{\"a\":\"b\"}",
+            "[1.5e3,2E-7,1.25e-05,\"e99\",\"1ee\",\"1e\"]",
+        ];
         for short in short {
             assert!(!has_long_number(short.as_bytes()), "{short}");
         }

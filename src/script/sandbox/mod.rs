@@ -35,6 +35,10 @@ use crate::script::wire::{Failure, FromSandbox, Run, ToSandbox};
 /// How much less than the daemon this process wants of the processor (`nice`).
 const NICE: i32 = 10;
 
+/// Processor time beyond the limit for the engine to say where the script was, in milliseconds; it can where
+/// that was not in a native loop.
+const LAST_WORDS_MS: u64 = 50;
+
 /// What the engine's thread gets to do.
 struct Work {
     run: Run,
@@ -83,9 +87,9 @@ pub fn run(now: fn() -> Instant) -> io::Result<()> {
     };
     let cpu = Cpu::from_now(run.limits.cpu_ms);
     let handed = hand.send(Work { run, lines, cpu });
-    match watch(&ended, cpu)? {
+    match watch(&ended, cpu.with_more(LAST_WORDS_MS))? {
         Watched::Gone => Ok(()),
-        Watched::Over => out.end(&FromSandbox::Failed(failure::cpu(cpu.limit()))),
+        Watched::Over => out.end(&FromSandbox::Failed(failure::cpu(cpu.limit(), None))),
         // Said only where the engine has not said how it ended.
         Watched::Ended => out.end(&FromSandbox::Failed(failure::broken())),
     }
@@ -118,7 +122,8 @@ fn engine(
             let engine = ManuallyDrop::new(engine);
             let _ = ready.send(Ok(()));
             if let Ok(Work { run, lines, cpu }) = work.recv() {
-                live::run(&engine, &run, lines, out, cpu);
+                engine.bridge.listen(lines);
+                live::run(&engine, &run, out, cpu);
             }
         }
         Err(error) => {

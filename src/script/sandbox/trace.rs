@@ -16,11 +16,12 @@ impl FromIterator<(Place, Place)> for Positions {
 }
 
 impl Positions {
-    /// Where in the script stands what stands here in the code.
+    /// Where in the script stands what stands here in the code. A place is not noted again for the next line
+    /// where both have the same one, as a statement and the mark before it.
     fn origin(&self, place: Place) -> Option<Place> {
         let after = self.0.partition_point(|(code, _)| *code <= place);
         let (code, source) = self.0.get(after.checked_sub(1)?)?;
-        (code.0 == place.0).then_some(*source)
+        (place.0 - code.0 <= 1).then_some(*source)
     }
 
     /// The topmost place in the script of one of the engine's traces.
@@ -61,7 +62,8 @@ mod tests {
             positions.trace(trace),
             "    at f (script:1:20)\n    at <anonymous> (script:9:4)\n"
         );
-        assert_eq!(positions.place("    at f (script:3:1)\n"), None);
+        assert_eq!(positions.place("    at f (script:4:1)\n"), None);
+        assert_eq!(positions.place("    at f (script:3:1)\n"), Some((1, 20)));
         assert_eq!(positions.trace("script:x:1\nscript\n    at script:2:3"), "    at script:1:1\n");
     }
 }

@@ -73,6 +73,21 @@ fn an_exact_name_is_first() {
     assert_eq!(found("listDirectory")[0], "listDirectory");
 }
 
+/// Of tools that differ in case and punctuation alone, the one that is written is meant.
+#[test]
+fn exact_spelling_is_first_of_all() {
+    let tools = ["get-issue", "get_issue", "getIssue"].map(|name| tool("hub", name, "", &[]));
+    for name in ["get-issue", "get_issue", "getIssue"] {
+        for text in
+            [name.to_owned(), format!(" {name} "), format!("hub.{name}"), format!("hub {name}")]
+        {
+            let hits = search(&[&index(&tools)], &query(&text));
+            assert_eq!(tools[hits[0].document].name, name, "{text}");
+            assert_eq!(hits.len(), 3, "{text}");
+        }
+    }
+}
+
 #[test]
 fn unfinished_words_are_found() {
     assert_eq!(found("fore"), ["forecast"]);

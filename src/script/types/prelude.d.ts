@@ -1,4 +1,4 @@
-/** The MCP servers: tools.<namespace>.<tool>(args). */
+/** The MCP servers: tools.<namespace>.<tool>(args). Object.keys(tools), Object.keys(tools.<namespace>) list them. */
 declare const tools: Tools;
 interface Tools {}
 
@@ -14,7 +14,7 @@ declare class ToolError extends Error {
   readonly reason?: string;
 }
 
-/** Files that the result of the script links to; data that are neither text nor bytes are kept as JSON. */
+/** Files that the result of the script links to; data that are neither text nor bytes are kept as JSON. Await it. */
 declare const artifacts: {
   write(
     name: string,

@@ -10,15 +10,23 @@ use super::Errand;
 use crate::actors::artifacts::NewArtifact;
 use crate::actors::dispatch::arguments::Wanted;
 use crate::actors::dispatch::as_task::TaskSide;
-use crate::actors::dispatch::{Request, call_tool, read_tool, search, types};
+use crate::actors::dispatch::{OWN, Request, call_tool, read_tool, search, types};
 use crate::protocol::jsonrpc::{Method, Object, RawJson};
 use crate::protocol::model::tool_result;
 use crate::protocol::session::TaskForm;
-use crate::script::values;
-use crate::script::wire::{Answer, Call, Outcome, Target, Thrown};
+use crate::protocol::session::upstream::ListKind;
+use crate::script::wire::{Answer, Call, Offered, OfferedTool, Outcome, Target, Thrown};
+use crate::script::{names, values};
+
+/// A call that has come to its end.
+pub(super) struct Done {
+    pub(super) answer: Answer,
+    /// Whether a tool may have run.
+    pub(super) reached: bool,
+}
 
 /// Sees one call to its outcome. Dropping the future cancels it.
-pub(super) async fn answer(errand: Arc<Errand>, call: Call) -> Answer {
+pub(super) async fn answer(errand: Arc<Errand>, call: Call) -> Done {
     let Call { call, target, arguments } = call;
     let (progress, heard) = errand.notes.of_call();
     let name = name_of(&target);
@@ -51,8 +59,25 @@ pub(super) async fn answer(errand: Arc<Errand>, call: Call) -> Answer {
         }
     };
     errand.notes.done(call);
-    let outcome = result.unwrap_or_else(Outcome::Thrown);
-    Answer { call, outcome }
+    let (outcome, reached) = result;
+    Done { answer: Answer { call, outcome }, reached }
+}
+
+/// What there is to call: servers and tools by the names that scripts may use. Servers that were never listed
+/// are listed first, as far as that comes within `expose.list_wait`, as before a search.
+pub(super) async fn offered(errand: Arc<Errand>) -> RawJson {
+    let context = &errand.context;
+    context.list_missing(&errand.caller, ListKind::Tools, |_| true).await;
+    let snapshot = context.catalog.snapshot();
+    let namespaces = snapshot.servers.iter().map(|server| server.def.namespace.as_str());
+    let servers = names::members(namespaces).into_iter().zip(&snapshot.servers);
+    let servers = servers.map(|((member, name), server)| {
+        let tools = names::members(server.tools.iter().map(|tool| tool.name.as_str()));
+        let tools = tools.into_iter();
+        let tools = tools.map(|(member, name)| OfferedTool { name: name.to_owned(), member });
+        Offered { name: name.to_owned(), member, tools: tools.collect() }
+    });
+    RawJson::write(&servers.collect::<Vec<_>>())
 }
 
 /// What is called, as texts name it.
@@ -69,16 +94,17 @@ async fn made(
     request: Request,
     target: Target,
     arguments: RawJson,
-) -> Result<Outcome, Thrown> {
-    match target {
+) -> (Outcome, bool) {
+    let (outcome, reached) = match target {
         Target::Tool { namespace, tool } => {
             let wanted = Wanted { namespace, tool, arguments: Some(arguments) };
-            let result = call_tool::for_script(&errand.context, request, &wanted).await;
-            Ok(outcome_of(&result))
+            let ran = call_tool::for_script(&errand.context, request, &wanted).await;
+            (Ok(outcome_of(&ran.result)), ran.reached)
         }
-        Target::Own { name } => Box::pin(own(errand, request, &name, arguments)).await,
-        Target::Artifact => Box::pin(artifact(errand, &arguments)).await,
-    }
+        Target::Own { name } => (Box::pin(own(errand, request, &name, arguments)).await, false),
+        Target::Artifact => (Box::pin(artifact(errand, &arguments)).await, false),
+    };
+    (outcome.unwrap_or_else(Outcome::Thrown), reached)
 }
 
 /// C-10, C-11.
@@ -86,12 +112,11 @@ fn outcome_of(result: &RawJson) -> Outcome {
     if !tool_result::is_error(result) {
         return Outcome::Value(values::of_result(result));
     }
-    let meta = result.member("_meta");
     Outcome::Thrown(Thrown {
         name: "ToolError".to_owned(),
         message: values::message(result),
         content: result.member("content"),
-        reason: meta.and_then(|meta| meta.member_str(tool_result::REASON_KEY)),
+        reason: tool_result::reason(result),
     })
 }
 
@@ -103,29 +128,34 @@ async fn own(
     arguments: RawJson,
 ) -> Result<Outcome, Thrown> {
     let context = &errand.context;
-    let result = match name {
-        "search" => {
-            let found = search::value(context, &request.caller, Some(&arguments)).await;
-            return found.map(Outcome::Value).map_err(|why| thrown("TypeError", why));
-        }
+    let told = match name {
+        "search" => search::value(context, &request.caller, Some(&arguments)).await,
         "types" => {
             let told = types::text(context, &request.caller, Some(&arguments)).await;
-            let told = told.map(|text| Outcome::Value(RawJson::write(&text)));
-            return told.map_err(|why| thrown("TypeError", why));
+            told.map(|text| RawJson::write(&text))
         }
         "read" => {
             let mut params = Object::new();
-            params.set("arguments", arguments);
+            params.set("arguments", arguments.clone());
             request.params = params.write();
-            read_tool::answer(context, request).await
+            return match read_tool::answer(context, request).await {
+                Ok(result) => {
+                    Ok(outcome_of(&errand.repeats.told(OWN, READ, arguments.as_bytes(), result)))
+                }
+                Err(error) => Err(thrown("ToolError", error.message)),
+            };
         }
-        _ => return Err(thrown("TypeError", format!("mcpx has no function `{name}` for scripts"))),
+        _ => Err(format!("mcpx has no function `{name}` for scripts")),
     };
-    match result {
-        Ok(result) => Ok(outcome_of(&result)),
-        Err(error) => Err(thrown("ToolError", error.message)),
-    }
+    let again = errand.repeats.words(OWN, name, arguments.as_bytes(), told.is_err());
+    told.map(Outcome::Value).map_err(|why| {
+        let again = again.map(|words| format!("\n{words}")).unwrap_or_default();
+        thrown("TypeError", format!("{why}{again}"))
+    })
 }
+
+/// `mcpx.read` is the tool of this name.
+const READ: &str = "mcpx_read";
 
 fn thrown(name: &str, message: String) -> Thrown {
     Thrown { name: name.to_owned(), message, content: None, reason: None }

@@ -1,7 +1,7 @@
 //! One run, from its place in the queue to its result: between the sandbox, which says what the script
 //! wants, and the calls that are made for it.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -14,9 +14,7 @@ use crate::actors::exec::{Deadline, Sandbox};
 use crate::actors::upstreams::Refused;
 use crate::protocol::framing::line::blank_line_ends;
 use crate::protocol::jsonrpc::RawJson;
-use crate::script::wire::{
-    Answer, Call, Failure, FromSandbox, Limits, Log, Run as Order, ToSandbox,
-};
+use crate::script::wire::{Call, Failure, FromSandbox, Limits, Log, Run as Order, ToSandbox};
 use crate::settings::Settings;
 use crate::settings::typed::ExecSettings;
 use crate::transport::link::LinkEvent;
@@ -35,6 +33,8 @@ pub(super) struct Run {
     pub(super) made: Vec<(String, usize)>,
     /// How often in all.
     pub(super) calls: usize,
+    /// Whether one of them may have made a tool run.
+    pub(super) reached: bool,
     /// Calls that had no answer yet when it ended.
     pub(super) open: usize,
 }
@@ -57,12 +57,26 @@ pub(super) enum End {
     Broken(String),
 }
 
-type Calling = Pin<Box<dyn Future<Output = Answer> + Send>>;
+type Calling = Pin<Box<dyn Future<Output = calls::Done> + Send>>;
+
+/// The sandbox has asked what there is to call, and waits.
+type Asked = Option<Pin<Box<dyn Future<Output = RawJson> + Send>>>;
 
 impl Run {
     pub(super) fn new(errand: Arc<Errand>, script: Script, limit: Duration) -> Self {
         let (logs, made) = (Vec::new(), Vec::new());
-        Self { errand, script, limit, begun: false, logs, log_bytes: 0, made, calls: 0, open: 0 }
+        Self {
+            errand,
+            script,
+            limit,
+            begun: false,
+            logs,
+            log_bytes: 0,
+            made,
+            calls: 0,
+            reached: false,
+            open: 0,
+        }
     }
 
     /// Runs it, until `deadline` at the latest; the result of a tool.
@@ -134,13 +148,18 @@ impl Run {
             limits: limits(&settings.exec),
         };
         tell(&taken.sandbox, &ToSandbox::Run(order));
-        let mut calling: Vec<Calling> = Vec::new();
+        let (mut calling, mut asked): (Vec<Calling>, Asked) = (Vec::new(), None);
         loop {
             let event = tokio::select! {
                 biased;
-                answer = next_answer(&mut calling) => {
+                calls::Done { answer, reached } = next_done(&mut calling) => {
                     self.open = calling.len();
+                    self.reached |= reached;
                     tell(&taken.sandbox, &ToSandbox::Answer(answer));
+                    continue;
+                }
+                offered = next_offered(&mut asked) => {
+                    tell(&taken.sandbox, &ToSandbox::Offered(offered));
                     continue;
                 }
                 event = taken.sandbox.reader.next() => event,
@@ -161,6 +180,12 @@ impl Run {
                     if let Some(broken) = self.call(call, &mut calling, &settings.exec) {
                         return broken;
                     }
+                }
+                Ok(FromSandbox::Offered) if asked.is_some() => {
+                    return End::Broken("it asked twice for what there is to call".to_owned());
+                }
+                Ok(FromSandbox::Offered) => {
+                    asked = Some(Box::pin(calls::offered(Arc::clone(&self.errand))));
                 }
                 Ok(FromSandbox::Log(log)) => self.log(log, settings.exec.log_limit),
                 Ok(FromSandbox::Done { value }) => return End::Value(value),
@@ -253,16 +278,28 @@ async fn died(mut sandbox: Sandbox, settings: &Settings) -> End {
     End::Died(how.unwrap_or_else(|| "it closed its output".to_owned()), last)
 }
 
-/// The first that has an answer; for ever nothing where there is no call. Cancel-safe.
-async fn next_answer(calling: &mut Vec<Calling>) -> Answer {
+/// The first that is done; for ever nothing where there is no call. Cancel-safe.
+async fn next_done(calling: &mut Vec<Calling>) -> calls::Done {
     poll_fn(|cx| {
         for (at, call) in calling.iter_mut().enumerate() {
-            if let Poll::Ready(answer) = call.as_mut().poll(cx) {
+            if let Poll::Ready(done) = call.as_mut().poll(cx) {
                 drop(calling.swap_remove(at));
-                return Poll::Ready(answer);
+                return Poll::Ready(done);
             }
         }
         Poll::Pending
     })
     .await
+}
+
+/// What there is to call, once; for ever nothing where nobody asks. Cancel-safe.
+async fn next_offered(asked: &mut Asked) -> RawJson {
+    match asked.as_mut() {
+        Some(offered) => {
+            let offered = offered.await;
+            *asked = None;
+            offered
+        }
+        None => pending().await,
+    }
 }

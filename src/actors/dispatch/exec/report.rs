@@ -9,14 +9,13 @@ use crate::actors::upstreams::Reason;
 use crate::protocol::jsonrpc::{Object, RawJson};
 use crate::protocol::model::tool_result::{REASON_KEY, text_block};
 use crate::protocol::session::Limit;
-use crate::script::wire::Failure;
 use crate::settings::Settings;
 
 /// The result. Of one that failed it says what the script had done by then.
 pub(super) fn result(run: &Run, end: End, settings: &Settings) -> RawJson {
     let (text, reason) = match end {
         End::Value(value) => return succeeded(run, value),
-        End::Failed(failure) => (run.named(failed(&failure)), None),
+        End::Failed(failure) => (run.named(failure.to_string()), None),
         End::Late => (late(run, settings), Some(Reason::Timeout)),
         End::Refused(refused) => (refused.text, Some(refused.reason)),
         End::Died(how, last) => {
@@ -64,24 +63,6 @@ fn succeeded(run: &Run, value: Option<RawJson>) -> RawJson {
     result.write()
 }
 
-/// What is wrong, and where in the script as it was given.
-fn failed(failure: &Failure) -> String {
-    let mut text = format!("{}: {}", failure.name, failure.message);
-    match (failure.line, failure.column) {
-        (Some(line), Some(column)) => {
-            let _ = write!(text, " (line {line}, column {column})");
-        }
-        (Some(line), None) => {
-            let _ = write!(text, " (line {line})");
-        }
-        (None, _) => {}
-    }
-    if let Some(setting) = failure.limit.as_ref().filter(|setting| !text.contains(&***setting)) {
-        let _ = write!(text, " (setting {setting})");
-    }
-    text
-}
-
 fn late(run: &Run, settings: &Settings) -> String {
     let longest = settings.exec.timeout;
     let limit = Limit::time("exec.timeout", run.limit);
@@ -118,16 +99,16 @@ fn done(run: &Run) -> String {
     if run.made.iter().map(|(_, times)| times).sum::<usize>() < run.calls {
         names.push("…".to_owned());
     }
+    let so = if run.reached || run.open > 0 {
+        "What these did is done: do not run the whole script again without need."
+    } else {
+        "No tool has run by these."
+    };
     let open = match run.open {
         0 => String::new(),
         open => format!("; {open} had no answer yet and were cancelled"),
     };
-    format!(
-        "\nIt had made {} ({}{open}). What these did is done: do not run the whole script again without \
-         need.",
-        counted(run.calls),
-        names.join(", ")
-    )
+    format!("\nIt had made {} ({}{open}). {so}", counted(run.calls), names.join(", "))
 }
 
 fn counted(calls: usize) -> String {

@@ -35,7 +35,7 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let number: Option<f64> = text.trim_matches('"').parse().ok();
     let time = number.filter(|seconds| *seconds > 0.0);
     time.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| format!("`timeout` is a number of seconds, not {text}"))
+        .ok_or_else(|| format!("`timeout` is a number of seconds greater than 0, not {text}"))
 }
 
 #[cfg(test)]

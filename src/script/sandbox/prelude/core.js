@@ -4,17 +4,17 @@
 // Rules for these files: no `for of`, no spread or destructuring of arrays (they ask prototypes); no
 // writing to arrays (prototypes may have setters); no methods of values, only captured functions; objects
 // that are tables or descriptors have no prototype.
-(function (host, makeInspect, makeWeb) {
+(function (host, makeJson, makeInspect, makeWeb) {
   const global = globalThis;
-  const { BigInt, Error, EvalError, Function, JSON, Map, Number, Object, Promise, Proxy } = global;
-  const { RangeError, Reflect, ReferenceError, String, SyntaxError, TypeError, URIError, WeakMap } = global;
+  const { DOMException, Error, EvalError, Function, JSON, Map, Object, Promise, Proxy } = global;
+  const { RangeError, ReferenceError, String, SyntaxError, TypeError, URIError, WeakMap } = global;
   const uncurry = Function.prototype.bind.bind(Function.prototype.call);
   const { create, defineProperty, freeze, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Object;
-  const { parse, stringify, rawJSON } = JSON;
+  const { parse, stringify } = JSON;
   const { isArray } = global.Array;
-  const { isSafeInteger } = Number;
   const { slice, toWellFormed } = String.prototype;
   const cut = uncurry(slice);
+  const copied = uncurry(global.Array.prototype.slice);
   const wellFormed = uncurry(toWellFormed);
   const placeOf = uncurry(WeakMap.prototype.get);
   const setPlace = uncurry(WeakMap.prototype.set);
@@ -28,46 +28,16 @@
     defineProperty(object, name, { __proto__: null, value, enumerable, writable: true, configurable: true });
   const expose = (name, value) => define(global, name, value);
 
-  // --- JSON, with whole numbers of any length ---
-
-  const exact = (key, value) => (typeof value === "bigint" ? rawJSON(`${value}`) : value);
-  const toJson = (value) => {
-    try {
-      return stringify(value);
-    } catch {
-      // Long numbers are what JSON can say and this refuses; any other reason comes up again.
-      return stringify(value, exact);
-    }
-  };
-  const isWhole = (text) => {
-    for (let i = text[0] === "-" ? 1 : 0; i < text.length; i++) {
-      if (text[i] < "0" || text[i] > "9") return false;
-    }
-    return true;
-  };
-  const revive = (key, value, { source }) =>
-    typeof value === "number" && !isSafeInteger(value) && isWhole(source) ? BigInt(source) : value;
-  const fromLongJson = (text) => parse(text, revive);
-  const jsonOf = (value, what) => {
-    try {
-      return toJson(value);
-    } catch (error) {
-      if (error instanceof TypeError) throw new TypeError(`${what} no JSON form: ${error.message}`);
-      throw error;
-    }
-  };
-  // JSON has `{}` for a promise, which is never what was meant.
-  define(Promise.prototype, "toJSON", function toJSON() {
-    throw new TypeError("a promise stands where its value should: await it");
-  });
+  const { fromLongJson, jsonOf } = makeJson({ define, uncurry });
 
   // --- Errors ---
 
+  // Its `content` is for who asks for it: the message has its text already.
   class ToolError extends Error {
     constructor(message, options) {
       super(message, options);
       define(this, "name", "ToolError");
-      if (options?.content !== undefined) define(this, "content", options.content, true);
+      if (options?.content !== undefined) define(this, "content", options.content);
       if (options?.reason !== undefined) define(this, "reason", options.reason, true);
     }
   }
@@ -78,13 +48,24 @@
     const error = new Error(thrown.message);
     setPrototypeOf(error, (kinds[thrown.name] ?? Error).prototype);
     define(error, "name", thrown.name);
-    if (thrown.content !== undefined) define(error, "content", thrown.content, true);
+    if (thrown.content !== undefined) define(error, "content", thrown.content);
     if (thrown.reason !== undefined) define(error, "reason", thrown.reason, true);
     return error;
   };
   // Where a call stands whose error was made when its answer came.
   const places = new WeakMap();
-  const rawStack = (error) => placeOf(places, error) ?? stackOf(error);
+  // No error to the engine, but one to everybody else.
+  const domName = uncurry(getOwnPropertyDescriptor(DOMException.prototype, "name").get);
+  const domStack = (error) => {
+    try {
+      domName(error);
+    } catch {
+      return undefined;
+    }
+    const found = getOwnPropertyDescriptor(error, "stack")?.value;
+    return typeof found === "string" ? found : "";
+  };
+  const rawStack = (error) => placeOf(places, error) ?? stackOf(error) ?? domStack(error);
   defineProperty(Error.prototype, "stack", {
     __proto__: null,
     get() {
@@ -163,24 +144,57 @@
 
   // --- tools, mcpx, artifacts ---
 
-  // What is asked of every object; a tool of such a name has another beside it (`mcpx_types` shows it).
+  // Names and what stands for each. An owner's own name comes before what others are called after a dot.
+  const index = (list, inner) => {
+    const by = create(null);
+    const names = [];
+    for (let i = 0; i < list.length; i++) {
+      define(names, i, list[i].name, true);
+      by[list[i].name] = inner(list[i]);
+    }
+    for (let i = 0; i < list.length; i++) by[list[i].member] ??= by[list[i].name];
+    return { __proto__: null, by, names };
+  };
+  // What there is, asked for once, where a script looks around.
+  let offered;
+  const look = () => (offered ??= index(parse(host.offered()), (server) => index(server.tools, () => 1)));
+  // What is asked of every object, whether it has it or not: it is a tool only where one is called so.
   const special = {
     __proto__: null, then: 1, toString: 1, valueOf: 1, constructor: 1, toJSON: 1, ["__proto__"]: 1,
   };
-  const table = (make) => {
+  const no = () => false;
+  const table = (make, look, toJSON) => {
     const known = create(null);
-    const get = (target, name) =>
-      typeof name !== "string" || special[name] ? undefined : (known[name] ??= make(wellFormed(name)));
-    return new Proxy(freeze(create(null)), freeze({ __proto__: null, get }));
+    const made = (name) => (known[name] ??= make(wellFormed(name)));
+    const has = (target, name) => typeof name === "string" && look()?.by[name] !== undefined;
+    const listed = () => look()?.names ?? [];
+    const get = (target, name) => {
+      if (typeof name !== "string") return undefined;
+      if (!special[name] || has(target, name)) return made(name);
+      return name === "toJSON" ? toJSON : undefined;
+    };
+    const property = (name) => ({ __proto__: null, value: made(name), enumerable: true, configurable: true });
+    return new Proxy(create(null), freeze({
+      __proto__: null, get, has,
+      ownKeys: listed,
+      getOwnPropertyDescriptor: (target, name) => (has(target, name) ? property(name) : undefined),
+      set: no, defineProperty: no, deleteProperty: no, setPrototypeOf: no, preventExtensions: no,
+    }));
   };
-  const tools = table((namespace) =>
-    table((tool) => {
+  const toolsOf = (namespace) => {
+    const own = () => look().by[namespace];
+    const make = (tool) => {
       const what = `tools.${namespace}.${tool}`;
       return function (args) {
+        // Whoever awaits the namespace itself is told so, instead of waiting for ever.
+        if (tool === "then" && typeof args === "function") throw new TypeError(`${what} is a tool: await a call of it`);
         return call("tool", namespace, tool, what, () => argumentsOf(what, args, arguments.length));
       };
-    }),
-  );
+    };
+    // Functions have no JSON form: a namespace is the list of its tools.
+    return table(make, own, () => copied(own()?.names ?? []));
+  };
+  const tools = table(toolsOf, look);
   const own = (name, key) => {
     const what = `mcpx.${name}`;
     return function (args) {
@@ -288,7 +302,7 @@
         name = `${error.name}`;
         message = inspect.messageOf(error);
         limit = error.limit;
-        content = isArray(error.content) ? toJson(error.content) : undefined;
+        content = isArray(error.content) ? stringify(error.content) : undefined;
       }
     } catch {
       message ||= "something that cannot be read was thrown";
