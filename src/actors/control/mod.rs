@@ -77,7 +77,7 @@ pub async fn execute(context: &Context, call: OpCall) -> Result<RawJson, ApiErro
         OpCall::Call(wanted) => calls::call(context, wanted, None).await,
         OpCall::Exec(wanted) => exec::run(context, Wanted::Given(wanted), None, None).await,
         OpCall::Ask(wanted) => calls::ask(context, wanted, None).await,
-        OpCall::Questions { .. } => Ok(questions::list(context)),
+        OpCall::Questions { .. } => Ok(questions::list(context).await),
         OpCall::Question { id } => questions::show(context, &id),
         OpCall::Answer(answer) => questions::accept(context, answer),
         OpCall::Decline { id } => questions::say(context, &id, &Said::Decline),

@@ -6,7 +6,9 @@ use crate::control::ApiError;
 use crate::control::types::{AnswerRequest, FailureCode, QuestionAnswered, QuestionsAnswer};
 use crate::protocol::jsonrpc::RawJson;
 
-pub(super) fn list(context: &Context) -> RawJson {
+/// Those that are shown are on disk: whoever has seen one finds it after a daemon that was killed.
+pub(super) async fn list(context: &Context) -> RawJson {
+    context.broker.flush(context.settings().daemon.ask).await;
     RawJson::write(&QuestionsAnswer { questions: context.broker.questions() })
 }
 
