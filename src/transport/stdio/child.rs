@@ -29,6 +29,9 @@ use crate::transport::link::{Link, LinkCloser, LinkLimits};
 const FIRST_LOOK: u32 = 1024;
 /// And at least this often in a rung's time.
 const LOOKS: u32 = 16;
+/// Looks for survivors of a kill that nobody waits for; the pause after the first, doubled each time.
+const LAST_LOOKS: u32 = 12;
+const LAST_LOOK: Duration = Duration::from_millis(1);
 
 /// What to start.
 #[derive(Debug, Clone)]
@@ -201,7 +204,7 @@ pub(super) fn launch(spec: &SpawnSpec, ledger: Option<&Ledger>) -> Result<Launch
     let (stdin, stdout, stderr) = match streams(&mut process) {
         Ok(streams) => streams,
         Err(source) => {
-            bury_later(process, family, record);
+            bury_later(Some(process), family, record);
             return Err(other(spec, source));
         }
     };
@@ -393,20 +396,31 @@ impl Drop for ChildHandle {
             return;
         }
         self.family.kill();
-        if let Some(leader) = self.leader.take() {
-            bury_later(leader, self.family.clone(), self.record.take());
+        let (leader, record) = (self.leader.take(), self.record.take());
+        if leader.is_some() || record.is_some() {
+            bury_later(leader, self.family.clone(), record);
         }
     }
 }
 
-/// Waits for the leader and looks after the others once more, in a thread: the runtime may be gone.
-fn bury_later(mut leader: std::process::Child, mut family: Family, record: Option<Record>) {
+/// Waits for the leader, where nobody has yet, and looks after the others until they are gone, in a
+/// thread: the runtime may be gone. A killed process takes a moment to be no more, a long one where the
+/// machine is busy.
+fn bury_later(leader: Option<std::process::Child>, mut family: Family, record: Option<Record>) {
     let wait = move || {
         family.kill();
-        bury(&mut leader);
+        if let Some(mut leader) = leader {
+            bury(&mut leader);
+        }
         family.anchored = false;
-        family.kill();
-        reaper::bury();
+        for look in 0..LAST_LOOKS {
+            family.kill();
+            reaper::bury();
+            if family.seen.is_empty() {
+                break;
+            }
+            std::thread::sleep(LAST_LOOK * 2_u32.pow(look));
+        }
         if let Some(record) = record.filter(|_| family.seen.is_empty()) {
             record.over();
         }
