@@ -121,7 +121,7 @@ fn measure(bench: &Bench, scale: Scale, rows: &mut Vec<Row>) -> io::Result<()> {
     drop((through, plain));
     let hosts = [HttpHost::open(addr, Era::Legacy)?, HttpHost::open(addr, Era::Modern)?];
     eras(scale, &daemon, hosts, rows)?;
-    beside_direct(bench, scale, &floor, rows)?;
+    beside_direct(bench, scale, &daemon, addr, &floor, rows)?;
     daemon.stop()
 }
 
@@ -210,33 +210,53 @@ fn eras(
     Ok(())
 }
 
-/// What `direct` takes in this run, for the scale of the other rows.
+/// What `direct` takes in this run, for the scale of the other rows: a call over HTTP to a server on stdio
+/// takes what both take, at least, and of a long message `direct` has the larger share.
 fn beside_direct(
     bench: &Bench,
     scale: Scale,
+    daemon: &Daemon<'_>,
+    addr: SocketAddr,
     floor: &Floor,
     rows: &mut Vec<Row>,
 ) -> io::Result<()> {
-    let plan = Plan { tool: "echo", payload: 100, in_flight: 1, calls: 20_000 / scale.divide };
     let mut direct: Host = bench.direct(Era::Legacy)?;
     let mut plain = HttpHost::open(floor.addr, Era::Legacy)?;
-    let apart = Apart::hold(&[Some(floor.process.pid()), direct.pid()].map(Option::unwrap));
-    let (mut left, mut right) = (Vec::new(), Vec::new());
-    for _ in 0..scale.rounds {
-        left.push(direct.run(plan)?.latencies.percentile(0.5));
-        right.push(plain.run(plan)?.latencies.percentile(0.5));
+    let mut through = HttpHost::open(addr, Era::Legacy)?;
+    let own = [Some(floor.process.pid()), direct.pid()].into_iter().flatten();
+    let apart = Apart::hold(&own.chain(daemon.servers()).collect::<Vec<_>>());
+    for (name, payload, calls) in [("100 B", 100, 20_000), ("1 MB", MEGABYTE, 200)] {
+        let plan = Plan { tool: "echo", payload, in_flight: 1, calls: calls / scale.divide };
+        let mut p50 = [Vec::new(), Vec::new(), Vec::new()];
+        for _ in 0..scale.rounds {
+            let outcomes = [direct.run(plan)?, plain.run(plan)?, through.run(plan)?];
+            for (all, outcome) in p50.iter_mut().zip(outcomes) {
+                all.push(outcome.latencies.percentile(0.5));
+            }
+        }
+        let [direct, echo, mcpx] = p50.map(|all| median(&all));
+        let label = format!("HTTP, {name}, 1 in flight");
+        rows.push(
+            Row::new(
+                format!("{label}: http-echo ÷ direct: p50"),
+                echo / direct,
+                Unit::Times,
+                Limit::None,
+            )
+            .sides(micros(direct), micros(echo)),
+        );
+        let both = direct + echo;
+        rows.push(
+            Row::new(
+                format!("{label}: p50 ÷ (http-echo + direct)"),
+                mcpx / both,
+                Unit::Times,
+                Limit::AtMost(2.0),
+            )
+            .sides(micros(both), micros(mcpx)),
+        );
     }
     drop(apart);
-    let (left, right) = (median(&left), median(&right));
-    rows.push(
-        Row::new(
-            "HTTP, 100 B, 1 in flight: http-echo ÷ direct: p50",
-            right / left,
-            Unit::Times,
-            Limit::None,
-        )
-        .sides(micros(left), micros(right)),
-    );
     Ok(())
 }
 
