@@ -202,6 +202,7 @@ impl Shared {
                 log_rate: settings.process.stderr_log_rate,
                 bytes: settings.process.stderr_bytes,
             },
+            grace: settings.process.term,
         }
     }
 }

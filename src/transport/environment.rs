@@ -151,7 +151,7 @@ impl Environment {
     /// What a shell command prints, without the line break at its end.
     pub async fn command(&self, text: &str) -> Result<String, String> {
         let args = vec!["-c".into(), text.into()];
-        let spec = helper("sh".into(), args, self.base().await, &self.home);
+        let spec = helper("sh".into(), args, self.base().await, &self.home, self.command_limit);
         let finished = run::run(&spec, self.command_limit, LONGEST_VALUE).await;
         let finished = finished.map_err(|error| error.to_string())?;
         if finished.exit.code != Some(0) {
@@ -197,6 +197,7 @@ fn helper(
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     cwd: &Path,
+    grace: Duration,
 ) -> SpawnSpec {
     SpawnSpec {
         label: "mcpx".to_owned(),
@@ -207,6 +208,7 @@ fn helper(
         link: LinkLimits { max_frame: 0, write_queue: 0, write_queue_bytes: 0 },
         // Its last words go into the error, and nowhere else.
         stderr: RingLimits { lines: 8, line_bytes: 512, log_rate: 0, bytes: 1 << 20 },
+        grace,
     }
 }
 
@@ -260,7 +262,7 @@ async fn ask(
     // Understood by sh, bash, zsh and fish alike.
     let script = format!("printf '%s' {marker}; env -0; printf '%s' {marker}");
     let args = flags.iter().map(OsString::from).chain([script.into()]).collect();
-    let spec = helper(shell.to_owned(), args, env.iter().map(owned).collect(), home);
+    let spec = helper(shell.to_owned(), args, env.iter().map(owned).collect(), home, limit);
     let finished = run::run(&spec, limit, LONGEST_ENVIRONMENT).await?;
     Ok(parse(&finished.stdout, marker.as_bytes()))
 }

@@ -184,6 +184,7 @@ async fn prepare(
             log_rate: settings.process.stderr_log_rate,
             bytes: settings.process.stderr_bytes,
         },
+        grace: settings.process.term,
     };
     Ok((spec, secrets))
 }

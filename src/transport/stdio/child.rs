@@ -29,9 +29,6 @@ use crate::transport::link::{Link, LinkCloser, LinkLimits};
 const FIRST_LOOK: u32 = 1024;
 /// And at least this often in a rung's time.
 const LOOKS: u32 = 16;
-/// Looks for survivors of a kill that nobody waits for; the pause after the first, doubled each time.
-const LAST_LOOKS: u32 = 12;
-const LAST_LOOK: Duration = Duration::from_millis(1);
 
 /// What to start.
 #[derive(Debug, Clone)]
@@ -50,6 +47,8 @@ pub struct SpawnSpec {
     pub link: LinkLimits,
     /// Limits of its stderr ring.
     pub stderr: RingLimits,
+    /// How long what was killed is looked after, where nobody waits for its end (`plumbing.term_grace`).
+    pub grace: Duration,
 }
 
 /// Why it did not start.
@@ -148,6 +147,8 @@ pub struct ChildHandle {
     family: Family,
     /// Closes its stdin, where that is a link.
     stdin: Option<LinkCloser>,
+    /// See [`SpawnSpec::grace`].
+    grace: Duration,
     stderr: StderrRing,
     ended: tokio::signal::unix::Signal,
     exit: Option<ExitReport>,
@@ -204,7 +205,7 @@ pub(super) fn launch(spec: &SpawnSpec, ledger: Option<&Ledger>) -> Result<Launch
     let (stdin, stdout, stderr) = match streams(&mut process) {
         Ok(streams) => streams,
         Err(source) => {
-            bury_later(Some(process), family, record);
+            bury_later(Some(process), family, record, spec.grace);
             return Err(other(spec, source));
         }
     };
@@ -214,6 +215,7 @@ pub(super) fn launch(spec: &SpawnSpec, ledger: Option<&Ledger>) -> Result<Launch
         leader: Some(process),
         family,
         stdin: None,
+        grace: spec.grace,
         stderr: ring.clone(),
         ended,
         exit: None,
@@ -398,7 +400,7 @@ impl Drop for ChildHandle {
         self.family.kill();
         let (leader, record) = (self.leader.take(), self.record.take());
         if leader.is_some() || record.is_some() {
-            bury_later(leader, self.family.clone(), record);
+            bury_later(leader, self.family.clone(), record, self.grace);
         }
     }
 }
@@ -406,20 +408,27 @@ impl Drop for ChildHandle {
 /// Waits for the leader, where nobody has yet, and looks after the others until they are gone, in a
 /// thread: the runtime may be gone. A killed process takes a moment to be no more, a long one where the
 /// machine is busy.
-fn bury_later(leader: Option<std::process::Child>, mut family: Family, record: Option<Record>) {
+fn bury_later(
+    leader: Option<std::process::Child>,
+    mut family: Family,
+    record: Option<Record>,
+    grace: Duration,
+) {
     let wait = move || {
         family.kill();
         if let Some(mut leader) = leader {
             bury(&mut leader);
         }
         family.anchored = false;
-        for look in 0..LAST_LOOKS {
+        let (latest, mut pause) = (clock::now() + grace, grace / FIRST_LOOK);
+        loop {
             family.kill();
             reaper::bury();
-            if family.seen.is_empty() {
+            if family.seen.is_empty() || clock::now() >= latest {
                 break;
             }
-            std::thread::sleep(LAST_LOOK * 2_u32.pow(look));
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(grace / LOOKS);
         }
         if let Some(record) = record.filter(|_| family.seen.is_empty()) {
             record.over();

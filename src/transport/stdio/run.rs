@@ -133,6 +133,7 @@ mod tests {
             cwd: "/".into(),
             link: LinkLimits { max_frame: 1, write_queue: 1, write_queue_bytes: 1 },
             stderr: RingLimits { lines: 9, line_bytes: 99, log_rate: 0, bytes: 1 << 20 },
+            grace: LONG,
         }
     }
 

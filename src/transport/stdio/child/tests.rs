@@ -23,6 +23,7 @@ fn spec(program: &str, args: &[&str]) -> SpawnSpec {
         cwd: "/".into(),
         link: LinkLimits { max_frame: 64 << 20, write_queue: 128, write_queue_bytes: 64 << 20 },
         stderr: RingLimits { lines: 100, line_bytes: 200, log_rate: 5, bytes: 64 << 20 },
+        grace: Duration::from_secs(3),
     }
 }
 
