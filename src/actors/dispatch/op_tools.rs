@@ -17,12 +17,23 @@ const PREFIX: &str = "mcpx_";
 /// Ops that are tools: not those that a core tool does better, not the daemon's own end, not the one that
 /// shows a secret, not what agents may do only where a setting says so, and not the one that answers in a person's name: a model would confirm itself.
 fn is_tool(op: &Op) -> bool {
-    use OpName::{Ask, Call, ElicitAnswer, Http, Read, Resources, Search, Shutdown, Status, Types};
+    use OpName::{
+        Ask, Call, ElicitAnswer, Exec, Http, Read, Resources, Search, Shutdown, Status, Types,
+    };
     use OpName::{Script, ScriptRemove, ScriptRun, ScriptSave, Scripts};
     let saved = matches!(op.name, Scripts | Script | ScriptRun | ScriptSave | ScriptRemove);
     let other = matches!(
         op.name,
-        Call | Ask | Status | Search | Types | Resources | Read | Shutdown | Http | ElicitAnswer
+        Call | Ask
+            | Exec
+            | Status
+            | Search
+            | Types
+            | Resources
+            | Read
+            | Shutdown
+            | Http
+            | ElicitAnswer
     );
     !saved && !other
 }
@@ -98,5 +109,14 @@ mod tests {
         assert!(find("mcpx_http").is_none());
         assert!(find("mcpx_elicit_list").is_some());
         assert!(find("mcpx_elicit_answer").is_none());
+    }
+    /// A name is one tool's: of two, a host could call the first alone.
+    #[test]
+    fn no_op_takes_a_core_tool_s_name() {
+        let mut names = super::super::tools::own_names();
+        let all = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), all, "{names:?}");
     }
 }
