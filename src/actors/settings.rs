@@ -200,10 +200,11 @@ impl SettingsHandle {
     /// What somebody is told who works in this folder, where its `.mcpx.toml` is left out.
     pub async fn remark_on(&self, folder: Arc<Path>) -> Option<String> {
         let file = self.shared.sources.trusted.clone()?;
+        let max = self.settings().config.max_project;
         let look = move || {
             let kept = statefile::read(&file).ok().flatten();
             let trust = kept.and_then(|text| Trust::read(&text).ok()).unwrap_or_default();
-            trust.standing(&folder).remark(&folder)
+            trust.standing(&folder, max).remark(&folder)
         };
         tokio::task::spawn_blocking(look).await.ok().flatten()
     }

@@ -245,8 +245,11 @@ impl Sources {
     /// What the files hold, and which there are: another after every change that counts.
     pub fn digest(&self) -> [u8; 32] {
         let mut all = Sha256::new();
+        for file in self.project_files() {
+            all.update(Sha256::digest(projects::mark_of(&file)));
+        }
         let files = self.files().into_iter().map(|(_, file)| file);
-        for file in files.chain(self.trusted.clone()).chain(self.project_files()) {
+        for file in files.chain(self.trusted.clone()) {
             let text = std::fs::read(&file).map_err(|error| error.kind().to_string());
             all.update(Sha256::digest(file.as_os_str().as_encoded_bytes()));
             all.update(Sha256::digest(text.unwrap_or_else(String::into_bytes)));

@@ -109,7 +109,6 @@ impl Settings {
         let resolved = Resolved::merge(&layers).map_err(|mistake| vec![mistake])?;
         check_together(&resolved).map_err(|mistake| vec![mistake])?;
         let (settings, server_places) = assemble(&resolved, drafts, &policy, program);
-        warnings.extend(profiles::about_nothing(&profiles, &settings));
         warnings.extend(sessions_that_are_calls(&settings, &server_places));
         let settings = Arc::new(settings);
         let everybody = Everybody { settings: &settings, policy: &policy, profiles: &profiles };
@@ -118,6 +117,7 @@ impl Settings {
         let namespaces: Vec<&str> =
             everywhere.servers.iter().map(|server| server.namespace.as_str()).collect();
         warnings.extend(policy::about_nothing(&policy, &namespaces));
+        warnings.extend(profiles::about_nothing(&profiles, &everywhere));
         let profiles = profiles::assemble(profiles, &settings);
         Ok(Loaded {
             settings,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::defs::{MODES, find};
 use super::mistake::{Mistake, Place, hint};
 use super::policy::{self, Glob, PolicyRule};
+use super::projects::key_in_file;
 use super::servers::{ExposeMode, ServerDef, TableKey};
 use super::tree::{Entry, Node, Raw, SourceText};
 use super::typed::Settings;
@@ -107,17 +108,18 @@ pub(super) fn assemble(defs: Vec<ProfileDef>, everybody: &Settings) -> Vec<Profi
 }
 
 /// Names and rules that are about no server: a slip of the pen would hide what is to be seen.
-pub(super) fn about_nothing(defs: &[ProfileDef], everybody: &Settings) -> Vec<Mistake> {
-    let keys: Vec<&str> = everybody.servers.iter().map(|def| def.key.as_str()).collect();
+pub(super) fn about_nothing(defs: &[ProfileDef], everywhere: &Settings) -> Vec<Mistake> {
+    let key = |def: &Arc<ServerDef>| key_in_file(&def.key).to_owned();
+    let keys: Vec<String> = everywhere.servers.iter().map(key).collect();
     let mut warnings = Vec::new();
     for def in defs {
         let idle = |glob: &&Glob| !keys.iter().any(|key| glob.fits(key));
         for glob in def.servers.iter().flatten().filter(idle) {
-            let hint = hint(glob.as_str(), keys.iter().copied());
+            let hint = hint(glob.as_str(), keys.iter().map(String::as_str));
             let text = format!("profile `{}` shows `{glob}`, which is no server: {hint}", def.name);
             warnings.push(Mistake { place: def.place.clone(), text });
         }
-        let shown = everybody.servers.iter().filter(|server| def.shows(&server.key));
+        let shown = everywhere.servers.iter().filter(|server| def.shows(key_in_file(&server.key)));
         let namespaces: Vec<&str> = shown.map(|server| server.namespace.as_str()).collect();
         warnings.extend(policy::about_nothing(&def.policy, &namespaces).map(|mistake| Mistake {
             text: format!("profile `{}`: {}", def.name, mistake.text),

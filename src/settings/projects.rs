@@ -7,8 +7,10 @@
 //! one's place, and its `[policy]` opens nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -68,28 +70,33 @@ impl Trust {
             Err(error) => Err(error.to_string()),
         };
         read.unwrap_or_else(|why| {
-            let text = format!("cannot be read ({why}), so no project is trusted");
+            let text = format!(
+                "cannot be read ({why}), so no project is trusted; without it all are asked about anew"
+            );
             warnings.push(Mistake::of_file(file, text));
             Self::default()
         })
     }
 
-    /// How a folder's file stands.
-    pub fn standing(&self, folder: &Path) -> Standing {
-        let Ok(text) = std::fs::read(folder.join(FILE)) else { return Standing::Absent };
-        match self.folders.get(folder) {
-            Some(digest) if *digest == digest_of(&text) => Standing::Trusted,
-            Some(_) => Standing::Changed,
-            None => Standing::Unknown,
+    /// How a folder's file stands, which is read where it has no more than `max` bytes.
+    pub fn standing(&self, folder: &Path, max: usize) -> Standing {
+        match (read(folder, max), self.folders.get(folder)) {
+            (Ok(None), _) => Standing::Absent,
+            (Err(why), _) => Standing::Unusable(why),
+            (Ok(Some(text)), Some(digest)) if *digest == digest_of(&text) => Standing::Trusted,
+            (Ok(Some(_)), Some(_)) => Standing::Changed,
+            (Ok(Some(_)), None) => Standing::Unknown,
         }
     }
 }
 
 /// How a folder's `.mcpx.toml` stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// There is none.
     Absent,
+    /// There is something of this name that is not read; why.
+    Unusable(String),
     /// Nobody has said anything about it.
     Unknown,
     /// It is not what was trusted.
@@ -100,13 +107,16 @@ pub enum Standing {
 
 impl Standing {
     /// What somebody is told who works there, where there is something to tell.
-    pub fn remark(self, folder: &Path) -> Option<String> {
+    pub fn remark(&self, folder: &Path) -> Option<String> {
+        let (file, folder) = (folder.join(FILE), folder.display());
         let what = match self {
             Self::Absent | Self::Trusted => return None,
+            Self::Unusable(why) => {
+                return Some(format!("{} {why}, so its servers are left out", file.display()));
+            }
             Self::Unknown => "is not trusted",
             Self::Changed => "has changed since it was trusted",
         };
-        let (file, folder) = (folder.join(FILE), folder.display());
         Some(format!(
             "{} {what}, so its servers are left out; look at it, then run `mcpx trust {folder}`",
             file.display()
@@ -119,23 +129,58 @@ impl Standing {
 pub struct Offered {
     /// What is remembered of it.
     pub digest: String,
+    /// The file itself: all of it counts, down to a header with a command in it.
+    pub text: String,
     /// The servers that it adds.
     pub servers: Vec<ServerDef>,
-    /// Its rules.
-    pub policy: Vec<PolicyRule>,
 }
 
-/// Reads a folder's file, and with it the digest of what was read.
-pub fn offered(folder: &Path) -> Result<Offered, Vec<Mistake>> {
+/// Reads a folder's file, which has no more than `max` bytes, and with it the digest of what was read.
+pub fn offered(folder: &Path, max: usize) -> Result<Offered, Vec<Mistake>> {
     let mut mistakes = Vec::new();
     let path = folder.join(FILE);
-    let read = std::fs::read(&path);
-    let text =
-        read.map_err(|error| vec![Mistake::of_file(&path, format!("cannot be read: {error}"))])?;
+    let text = read(folder, max).and_then(|text| text.ok_or_else(|| "is not there".to_owned()));
+    let text = text.map_err(|why| vec![Mistake::of_file(&path, why)])?;
     let content = content(&path, &text, &mut mistakes);
     let (Some(content), true) = (content, mistakes.is_empty()) else { return Err(mistakes) };
     let servers = content.servers.into_iter().map(|draft| draft.def).collect();
-    Ok(Offered { digest: digest_of(&text), servers, policy: content.policy })
+    let (digest, text) = (digest_of(&text), String::from_utf8_lossy(&text).into_owned());
+    Ok(Offered { digest, text, servers })
+}
+
+/// A folder's file; `None` where there is none. It comes with a checkout, and so may be anything: what is
+/// no plain file would be waited for without end, or has none.
+fn read(folder: &Path, max: usize) -> Result<Option<Vec<u8>>, String> {
+    let path = folder.join(FILE);
+    let about = match std::fs::metadata(&path) {
+        Ok(about) => about,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("cannot be read: {error}")),
+    };
+    if !about.is_file() {
+        return Err("is no plain file".to_owned());
+    }
+    let mut text = Vec::new();
+    let most = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
+    let read = std::fs::File::open(&path).and_then(|file| file.take(most).read_to_end(&mut text));
+    read.map_err(|error| format!("cannot be read: {error}"))?;
+    if text.len() > max {
+        return Err(format!("is longer than {max} bytes (setting config.max_project)"));
+    }
+    Ok(Some(text))
+}
+
+/// What tells that a project's file may be another, without reading it.
+pub(super) fn mark_of(file: &Path) -> Vec<u8> {
+    let Ok(about) = std::fs::metadata(file) else { return Vec::new() };
+    let changed = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let changed = changed.unwrap_or_default().as_nanos();
+    format!("{} {} {changed}", about.is_file(), about.len()).into_bytes()
+}
+
+/// How a server is called in the file of its project, of what it is called among all.
+pub fn key_in_file(key: &str) -> &str {
+    key.split_once("@/").map_or(key, |(key, _)| key)
 }
 
 fn digest_of(text: &[u8]) -> String {
@@ -199,12 +244,18 @@ pub(super) fn assemble(
     let mut projects = Vec::new();
     for (folder, digest) in &trust.folders {
         let path = folder.join(FILE);
-        // One that is not there adds nothing, and is nothing to speak of.
-        let Ok(text) = std::fs::read(&path) else { continue };
+        let text = match read(folder, everybody.settings.config.max_project) {
+            // One that is not there adds nothing, and is nothing to speak of.
+            Ok(None) => continue,
+            Ok(Some(text)) => text,
+            Err(why) => {
+                warnings.push(Mistake::of_file(&path, why));
+                continue;
+            }
+        };
         if digest_of(&text) != *digest {
-            let remark = Standing::Changed.remark(folder);
-            let remark = remark.as_deref().and_then(|text| text.split_once(' '));
-            let text = remark.map_or_else(String::new, |(_, text)| text.to_owned());
+            let text = "has changed since it was trusted, so its servers are left out";
+            let text = format!("{text}; look at it, then run `mcpx trust {}`", folder.display());
             warnings.push(Mistake::of_file(&path, text));
             continue;
         }

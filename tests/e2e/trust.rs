@@ -54,7 +54,10 @@ async fn nothing_of_it_runs_before_it_is_trusted() {
 
     // What is shown is not yet done.
     let shown = daemon.cli(&["trust"]).await.expect_code(1);
-    assert!(shown.stdout.contains("fakemcp") && shown.stdout.contains("FAKEMCP_LOG="), "{shown:?}");
+    let file = fs::read_to_string(daemon.path("project/.mcpx.toml")).unwrap();
+    for line in file.lines() {
+        assert!(shown.stdout.contains(line), "all of it counts: {line}\n{shown:?}");
+    }
     assert!(shown.stderr.contains("nothing was trusted"), "{shown:?}");
     assert!(!ask(&mut host, "mcpx_namespaces").await.contains("db"));
     assert!(!daemon.fake("db").log_path().exists(), "it has never run");
@@ -155,7 +158,30 @@ async fn a_file_with_mistakes_is_not_trusted() {
     let refused = daemon.cli(&["trust", "--yes"]).await.expect_code(4);
     assert!(refused.stderr.contains(".mcpx.toml:2:1: `pool.queue` is no project's"), "{refused:?}");
     assert!(refused.stderr.contains("server `x`"), "{refused:?}");
+    // What it quotes steers no terminal.
+    fs::write(daemon.path("project/.mcpx.toml"), "\"foo\\u001b[31m\" = 1\n").unwrap();
+    let refused = daemon.cli(&["trust", "--yes"]).await.expect_code(4);
+    assert!(!refused.stderr.contains('\u{1b}') && refused.stderr.contains("foo"), "{refused:?}");
     fs::remove_file(daemon.path("project/.mcpx.toml")).unwrap();
     let refused = daemon.cli(&["trust", "--yes"]).await.expect_code(4);
-    assert!(refused.stderr.contains("cannot be read"), "{refused:?}");
+    assert!(refused.stderr.contains("is not there"), "{refused:?}");
+}
+
+/// A pipe of that name is waited for by nobody: neither a command, nor the daemon, nor its end.
+#[tokio::test]
+async fn a_pipe_in_its_place_holds_up_nothing() {
+    let mut daemon = project("");
+    daemon.cli(&["trust", "--yes"]).await.expect_code(0);
+    let path = daemon.path("project/.mcpx.toml");
+    fs::remove_file(&path).unwrap();
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut host = setup::host(&daemon, "2025-06-18").await;
+    let status = ask(&mut host, "mcpx_status").await;
+    assert!(status.contains("is no plain file"), "{status}");
+    daemon.cli(&["reload"]).await.expect_code(0);
+    assert!(!ask(&mut host, "mcpx_namespaces").await.contains("db"));
+    let refused = daemon.cli(&["trust", "--yes"]).await.expect_code(4);
+    assert!(refused.stderr.contains("is no plain file"), "{refused:?}");
+    drop(host);
+    assert!(daemon.stop() < SOON);
 }

@@ -40,7 +40,8 @@ pub(super) async fn examine(context: &Context, server: Option<&str>) -> Result<R
     }
     let defs = match server {
         Some(name) => vec![servers::find(context, name)?],
-        None => context.settings.everywhere().servers.clone(),
+        // Those of projects are started where their hosts are, or by name.
+        None => context.settings().servers.clone(),
     };
     if server.is_none() {
         findings.extend(over_http(context).await);

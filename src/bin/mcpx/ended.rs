@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use mcpx::settings::Mistake;
 
+use crate::hosts::plain;
+
 /// Everything but success.
 #[derive(Debug)]
 pub(crate) enum Ended {
@@ -37,7 +39,9 @@ impl Ended {
             | Self::NoDaemon(text)
             | Self::RefusedText(text) => Some(text.clone()),
             Self::Refused(mistakes) => {
-                Some(mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+                // They quote what stands in files.
+                let lines = mistakes.iter().map(|mistake| plain(&mistake.to_string()));
+                Some(lines.collect::<Vec<_>>().join("\n"))
             }
             Self::Told | Self::As(_) | Self::NobodyReads => None,
         }

@@ -142,7 +142,9 @@ pub(crate) fn agreed(question: &str) -> Option<bool> {
 
 /// Text of another program's file for a terminal: what would steer it is shown as a mark.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    // Marks of direction and characters without width make text look like another.
+    let hides = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    text.chars().map(|c| if c.is_control() || hides(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// A path under the home folder, shortened.

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use mcpx::control::OpCall;
-use mcpx::settings::ServerDef;
 use mcpx::settings::projects::{self, FILE, Offered, Standing, Trust};
 use mcpx::transport::store::statefile;
 use serde_json::json;
@@ -50,29 +49,34 @@ pub(crate) fn tree() -> [Command; 2] {
 pub(crate) fn run(setup: &Setup, printer: Printer, matches: &ArgMatches) -> Outcome {
     let mut trust = remembered(setup)?;
     if matches.get_flag("list") {
-        return list(printer, &trust);
+        return list(printer, &trust, setup.load_leniently()?.config.max_project);
     }
     let folder = folder(matches)?;
-    let offered = projects::offered(&folder).map_err(Ended::Refused)?;
-    if !printer.json {
-        output::line(&shown(&folder, &offered))?;
-    }
-    let question = "Trust it, as it is now?";
-    if !matches.get_flag("yes") && agreed(question) != Some(true) {
-        output::remark("nothing was trusted; --yes trusts it without asking");
-        return Err(Ended::Told);
+    let max = setup.load_leniently()?.config.max_project;
+    let offered = projects::offered(&folder, max).map_err(Ended::Refused)?;
+    if !matches.get_flag("yes") {
+        if !printer.json {
+            output::line(&shown(&folder, &offered))?;
+        }
+        if agreed("Trust it, as it is now?") != Some(true) {
+            output::remark("nothing was trusted; --yes trusts it without asking");
+            return Err(Ended::Told);
+        }
     }
     trust.folders.insert(folder.clone(), offered.digest.clone());
     keep(setup, &trust)?;
-    let running = take_effect(setup, printer)?;
+    let told = take_effect(setup, printer)?;
+    let servers: Vec<_> = offered.servers.iter().map(|def| def.key.as_str()).collect();
     if printer.json {
-        let servers: Vec<_> = offered.servers.iter().map(|def| def.key.as_str()).collect();
-        return output::as_json(
-            &json!({ "project": folder, "servers": servers, "in_force": running }),
-        );
+        let done = json!({
+            "project": folder, "trusted": true, "servers": servers, "daemon_reloaded": told,
+        });
+        return output::as_json(&done);
     }
+    let adds =
+        if servers.is_empty() { "no servers".to_owned() } else { plain(&servers.join(", ")) };
     let again = "a file that changes is left out until it is trusted again";
-    output::line(&format!("{} is trusted; {again}", folder.join(FILE).display()))
+    output::line(&format!("{} is trusted and adds {adds}; {again}", named(&folder)))
 }
 
 /// Runs `mcpx untrust`.
@@ -85,16 +89,25 @@ pub(crate) fn undo(setup: &Setup, printer: Printer, matches: &ArgMatches) -> Out
         return Err(Ended::Failed(text));
     }
     keep(setup, &trust)?;
-    let running = take_effect(setup, printer)?;
+    let told = take_effect(setup, printer)?;
     if printer.json {
-        return output::as_json(&json!({ "project": folder, "in_force": running }));
+        let done = json!({ "project": folder, "trusted": false, "daemon_reloaded": told });
+        return output::as_json(&done);
     }
-    output::line(&format!("{} is left out from now on", folder.join(FILE).display()))
+    output::line(&format!("{} is left out from now on", named(&folder)))
 }
 
 /// The folder, by the name under which hosts in it are known.
 fn folder(matches: &ArgMatches) -> Result<PathBuf, Ended> {
-    let folder = setup::project(matches.get_one::<PathBuf>("dir"));
+    let given = matches.get_one::<PathBuf>("dir");
+    // The file itself is as good a name.
+    let given = given.map(|given| match given.parent() {
+        Some(folder) if given.ends_with(FILE) => {
+            setup::absolute(given).parent().unwrap_or(folder).to_owned()
+        }
+        _ => given.clone(),
+    });
+    let folder = setup::project(given.as_ref());
     folder.map(PathBuf::from).ok_or_else(|| {
         Ended::Failed("there is no working directory; name the project's folder".to_owned())
     })
@@ -104,7 +117,9 @@ fn remembered(setup: &Setup) -> Result<Trust, Ended> {
     let file = setup.places.trust();
     let wrong = |why: String| Ended::Failed(format!("{}: {why}", file.display()));
     match statefile::read(&file).map_err(|error| wrong(error.to_string()))? {
-        Some(text) => Trust::read(&text).map_err(wrong),
+        Some(text) => Trust::read(&text).map_err(|why| {
+            wrong(format!("{why}; remove it, and every project is asked about anew"))
+        }),
         None => Ok(Trust::default()),
     }
 }
@@ -126,39 +141,26 @@ fn take_effect(setup: &Setup, printer: Printer) -> Result<bool, Ended> {
     }
 }
 
-/// What would be trusted: every program that would be run, and every address.
+/// What would be trusted: the whole file, since any line of it may name a program, or send something away.
 fn shown(folder: &Path, offered: &Offered) -> String {
-    let file = folder.join(FILE);
-    let mut text = if offered.servers.is_empty() {
-        format!("{} adds no servers", file.display())
-    } else {
-        format!("{} adds for hosts in this project:", file.display())
-    };
-    let widest =
-        offered.servers.iter().map(|def| def.key.chars().count()).max().unwrap_or_default();
-    // Writing to a string cannot fail.
-    for def in &offered.servers {
-        let _ = write!(text, "\n  {:widest$}  {}", plain(&def.key), plain(&about(def)));
-        if !def.env.is_empty() {
-            let names: Vec<_> =
-                def.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            let _ = write!(text, "\n  {:widest$}    with {}", "", plain(&names.join(" ")));
-        }
+    let mut text = format!("{}:\n", plain(&folder.join(FILE).display().to_string()));
+    for line in offered.text.lines() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n  {}", plain(line));
     }
-    for rule in &offered.policy {
-        let _ = write!(text, "\n  policy {} = {}", plain(&rule.pattern()), rule.rule.as_str());
-    }
+    text.push('\n');
     text
 }
 
-fn about(def: &ServerDef) -> String {
-    def.url.clone().unwrap_or_else(|| def.command.join(" "))
+fn named(folder: &Path) -> String {
+    plain(&folder.join(FILE).display().to_string())
 }
 
-fn list(printer: Printer, trust: &Trust) -> Outcome {
-    let standing = |folder: &Path| match trust.standing(folder) {
+fn list(printer: Printer, trust: &Trust, max: usize) -> Outcome {
+    let standing = |folder: &Path| match trust.standing(folder, max) {
         Standing::Trusted => "in force",
         Standing::Changed => "changed since; not in force",
+        Standing::Unusable(_) => "not read; not in force",
         Standing::Absent | Standing::Unknown => "its file is gone",
     };
     let all = trust.folders.keys().map(|folder| (folder, standing(folder)));
@@ -169,7 +171,8 @@ fn list(printer: Printer, trust: &Trust) -> Outcome {
     if trust.folders.is_empty() {
         return output::line("no project is trusted");
     }
-    let lines: Vec<_> =
-        all.map(|(folder, standing)| format!("{}  {standing}", folder.display())).collect();
+    let lines: Vec<_> = all
+        .map(|(folder, standing)| format!("{}  {standing}", plain(&folder.display().to_string())))
+        .collect();
     output::line(&lines.join("\n"))
 }

@@ -127,12 +127,12 @@ fn only_what_was_looked_at_counts() {
 fn how_a_file_stands() {
     let place = Place::new("");
     let folder = place.folder("p");
-    let standing = |trust: &Trust| trust.standing(&folder);
+    let standing = |trust: &Trust| trust.standing(&folder, 100);
     let mut trust = Trust::default();
     assert_eq!(standing(&trust), Standing::Absent);
     place.write("p/.mcpx.toml", "");
     assert_eq!(standing(&trust), Standing::Unknown);
-    let digest = offered(&folder).unwrap().digest;
+    let digest = offered(&folder, 1000).unwrap().digest;
     trust.folders.insert(folder.clone(), digest);
     assert_eq!(standing(&trust), Standing::Trusted);
     assert_eq!(standing(&trust).remark(&folder), None);
@@ -163,5 +163,32 @@ fn mistakes_of_a_project_are_its_own() {
     for (told, expected) in told.iter().zip(expected) {
         assert!(told.contains(expected), "{expected}: {told}");
     }
-    assert_eq!(offered(&place.folder("p")).unwrap_err().len(), 3);
+    assert_eq!(offered(&place.folder("p"), 1000).unwrap_err().len(), 3);
+}
+
+/// It comes with a checkout: nothing of that name may be waited for, or read without end.
+#[test]
+fn what_is_no_plain_file_of_its_size_is_not_read() {
+    let place = Place::new("");
+    let stands = |name: &str| Trust::default().standing(&place.folder(name), 100);
+    let unusable = |name: &str, expected: &str| match stands(name) {
+        Standing::Unusable(why) => assert!(why.contains(expected), "{name}: {why}"),
+        other => panic!("{name}: {other:?}"),
+    };
+    for (name, target) in [("zero", "/dev/zero"), ("loop", ".mcpx.toml")] {
+        std::fs::create_dir_all(place.folder(name)).unwrap();
+        std::os::unix::fs::symlink(target, place.folder(name).join(FILE)).unwrap();
+    }
+    std::fs::create_dir_all(place.folder("folder/.mcpx.toml")).unwrap();
+    std::fs::create_dir_all(place.folder("pipe")).unwrap();
+    let pipe = place.folder("pipe").join(FILE);
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    place.write("long/.mcpx.toml", &"# long\n".repeat(15));
+    for name in ["zero", "folder", "pipe"] {
+        unusable(name, "is no plain file");
+        assert!(offered(&place.folder(name), 100).is_err());
+    }
+    unusable("loop", "cannot be read");
+    unusable("long", "is longer than 100 bytes (setting config.max_project)");
+    assert!(stands("long").remark(Path::new("/x")).unwrap().contains("are left out"));
 }

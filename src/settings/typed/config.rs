@@ -11,6 +11,8 @@ pub struct ConfigSettings {
     pub watch: bool,
     /// `config.watch_delay`: quiet before they are read.
     pub watch_delay: Duration,
+    /// `config.max_project` in bytes: the longest file of a project.
+    pub max_project: usize,
 }
 
 impl ConfigSettings {
@@ -18,6 +20,7 @@ impl ConfigSettings {
         Self {
             watch: values.switch("config.watch"),
             watch_delay: values.time("config.watch_delay"),
+            max_project: values.count("config.max_project"),
         }
     }
 }
