@@ -187,9 +187,9 @@ impl SettingsHandle {
 
     /// What of all that is there for whom it reads; `None` where that is everything.
     pub(crate) fn narrowing(&self) -> Option<Arc<Settings>> {
-        let loaded = &self.shared.current.borrow().loaded;
-        let alone = loaded.projects.is_empty() && self.seat.profile.is_none();
-        if alone { None } else { Some(self.settings()) }
+        let everybody = self.shared.current.borrow().loaded.projects.is_empty();
+        // Not under the look before: two at once wait for a writer that waits for the first.
+        (!everybody || self.seat.profile.is_some()).then(|| self.settings())
     }
 
     /// The project of those for whom it reads: a host's own, else what its profile says.

@@ -1,4 +1,5 @@
-//! `mcpx trust` and `mcpx untrust`: whether a project's own `.mcpx.toml` counts. Shows what it adds first.
+//! `mcpx trust` and `mcpx untrust`: whether a project's own `.mcpx.toml` counts. Shows the whole file first.
+//! Goes by no op: nothing that a host can reach trusts anything.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ pub(crate) fn tree() -> [Command; 2] {
         .about("Let a project's .mcpx.toml add servers for hosts in that project")
         .long_about(
             "Let the .mcpx.toml in a project's folder add servers for hosts in that project, and for nobody \
-             else. Shows what it adds and asks. What was shown is remembered: a file that changes is left out \
+             else. Shows the file and asks. What was shown is remembered: a file that changes is left out \
              until it is trusted again.",
         )
         .arg(folder())
@@ -84,8 +85,8 @@ pub(crate) fn undo(setup: &Setup, printer: Printer, matches: &ArgMatches) -> Out
     let mut trust = remembered(setup)?;
     let folder = folder(matches)?;
     if trust.folders.remove(&folder).is_none() {
-        let text =
-            format!("{} is not trusted; `mcpx trust --list` shows which are", folder.display());
+        let folder = plain(&folder.display().to_string());
+        let text = format!("{folder} is not trusted; `mcpx trust --list` shows which are");
         return Err(Ended::Failed(text));
     }
     keep(setup, &trust)?;
