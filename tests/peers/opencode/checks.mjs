@@ -238,6 +238,13 @@ async function killHard(child) {
 /** The whole story. A session goes on in one opencode process while the daemon dies twice. */
 async function story(host, cell, mode) {
   await host.check('mcp list says connected', () => host.listsConnected());
+  if (mode !== 'direct') {
+    // It ends all that descends from it; the daemon is there for others too.
+    await host.check('the daemon that its shim started outlives it', async () => {
+      const { code, log } = await cell.cli('status');
+      if (code !== 0) throw new Error(`exit ${code}: ${log}`);
+    });
+  }
   if (mode === 'core') {
     const name = 'mcp list says connected to what mcpx connect wrote';
     await host.check(name, () => host.takesWhatConnectWrites());
@@ -264,15 +271,9 @@ async function story(host, cell, mode) {
     daemon = await cell.daemon();
     await host.turn('after a restart by hand');
   });
-  await host.check('a call after the daemon was killed and nobody started it', async () => {
+  return host.check('a call after the daemon was killed and nobody started it', async () => {
     await killHard(daemon);
     await host.turn('after the shim started it');
-  });
-  // It ends all that descends from it; the daemon is there for others too.
-  return host.check('the daemon that its shim started outlives it', async () => {
-    await host.stop();
-    const { code, log } = await cell.cli('status');
-    if (code !== 0) throw new Error(`exit ${code}: ${log}`);
   });
 }
 
